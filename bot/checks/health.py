@@ -15,6 +15,7 @@ from bot.checks.rules import READINESS, UNALERTED, JobCount, Part, Severity, Sta
 from bot.checks.services import credentials
 from bot.checks.slack import channels, slack_token
 from bot.errors import DatabaseUnavailable
+from bot.quotas.store import incidents
 from bot.slack.sender import Outgoing, drawn
 from bot.store import jobs, outbox
 from bot.store.engine import Transaction
@@ -77,10 +78,14 @@ class Health:
         """Return the status, even if the database is unavailable."""
         parts = self.parts
         waiting, counts = None, dict[str, int]()
+        blocked = dict[str, None]()
         with suppress(DatabaseUnavailable):
             async with parts.database.read_only() as tx:
                 counts = {name: await count(tx) for name, count in self._counts.items()}
                 waiting = JobCount(*await jobs.count(tx))
+                open_incidents = await incidents.all_open(tx)
+            names = await parts.directory.known()
+            blocked = dict.fromkeys(names.name_of(incident.key) for incident in open_incidents)
         return Status(
             uptime_seconds=parts.clock.monotonic() - self._started,
             database="SQLite" if parts.database.is_sqlite else "PostgreSQL",
@@ -88,6 +93,7 @@ class Health:
             jobs=waiting,
             counts=counts,
             broken=self.troubles(),
+            blocked=tuple(blocked),
         )
 
     async def run(self, is_connected: Callable[[], Awaitable[bool]]) -> None:

@@ -109,7 +109,8 @@ class Status:
     """The content of `/gatehouse status`.
 
     `jobs` is None if the database is unavailable. `counts` contains numbers from the database,
-    keyed by metric label value. `broken` lists the parts that this process has found to be broken.
+    keyed by metric label value. `broken` lists the parts that this process has found to be broken,
+    and `blocked` the names of the organizations that have an open incident.
     """
 
     uptime_seconds: float
@@ -118,6 +119,7 @@ class Status:
     jobs: JobCount | None
     counts: Mapping[str, int] = field(default_factory=dict)
     broken: Sequence[Trouble] = ()
+    blocked: Sequence[str] = ()
 
     @property
     def troubles(self) -> list[str]:
@@ -127,6 +129,6 @@ class Status:
         return [
             *dict.fromkeys(named),
             *(seen.name for seen in self.services if seen.is_failing),
-            *(["open incidents"] if self.counts.get("open_incidents") else []),
+            *(f"{name} is blocked" for name in self.blocked),
             *(["late jobs"] if self.jobs and self.jobs.late else []),
         ]

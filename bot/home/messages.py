@@ -1,11 +1,10 @@
 """The Home tab: requests that a person can decide on, the person's own requests, and the limits."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from bot.approvals.rules import Act
-from bot.quotas.messages import MARKS
+from bot.quotas.messages import MARKS, again
 from bot.quotas.rules.limits import LimitKind
 from bot.quotas.rules.quota import Incident
 from bot.quotas.rules.use import Standing
@@ -118,9 +117,8 @@ def _limits(
     for name, incident in blocks:
         where = f"*{text.escape(name, 80)}* ({incident.key.data_center})"
         block = incident.blocks.longest
-        until = datetime.fromtimestamp(block.until, UTC) if block else None
-        again = f" Gatehouse will try again {text.time(until)}." if until else ""
-        lines.append(f":no_entry: {where} is blocked (code {incident.code}).{again}")
+        when = f" {again(block, incident.now)}" if block else ""
+        lines.append(f":no_entry: {where} is blocked (code {incident.code}).{when}")
     for name, standing in closest:
         kind = max(standing.meters, key=lambda kind: standing.meters[kind].share)
         where = f"*{text.escape(name, 80)}* ({standing.key.data_center})"

@@ -12,6 +12,7 @@ from bot.organizations.rules import OrganizationKey
 from bot.permissions import Person
 from bot.quotas import messages as ui
 from bot.quotas.rules.limits import (
+    DAY_SECONDS,
     LimitKind,
     Source,
     day_began_at,
@@ -40,6 +41,8 @@ CARD = "incident_card"
 NOTE = "incident_note"
 MUTE_SECONDS = 3600.0
 EDIT_SECONDS = 10.0
+# A call that got no response may reach the service this late, if never.
+LATE_SECONDS = 600.0
 
 
 async def refused(
@@ -82,8 +85,13 @@ async def _learn(
         await accounts.count_since(tx, account, began_at, reservation.number),
     )
     used = made.of(code.kind)
+    if code is BlockCode.DAY:
+        # The service's day may be a sliding window, whatever it reports.
+        possible = await accounts.count_since(tx, account, at - DAY_SECONDS, reservation.number)
+    else:
+        possible = used + await accounts.count_late(tx, account, at - LATE_SECONDS)
     # During a block, a 429 for a probe or a call already in flight adds no information.
-    is_new = used < limits[code.kind] and not account.blocks
+    is_new = possible < limits[code.kind] and not account.blocks
     if code is BlockCode.CONCURRENT or (code is BlockCode.MINUTE and is_new):
         earlier = account.limit(code.kind, Source.REFUSAL)
         limit = lowered(earlier, code.kind, beside=granted.concurrent, used=used, at=at)
@@ -94,6 +102,7 @@ async def _learn(
         await quotas.change(tx, account.id, **changes)
     return IncidentDetail(
         own={kind.value: (made.of(kind), limit) for kind, limit in limits.items()},
+        possible=possible,
         words=error.message,
         sent_code=error.code,
         clients=await accounts.use_by_client(tx, account, at),
@@ -233,7 +242,8 @@ class Alerts:
                 raise NotFound("That alert no longer exists.")
             await accounts.lock(tx, incident.key)
             until = await tx.now() + timedelta(seconds=MUTE_SECONDS)
-            await quotas.change(tx, incident.organization, muted_until=until.timestamp())
+            mute = {"muted_until": until.timestamp(), "muted_by": person.name}
+            await quotas.change(tx, incident.organization, **mute)
             for open_id in await incidents.open_ids(tx, incident.organization):
                 await outbox.put(tx, card_message(open_id))
             detail = {"incident": incident_id, "seconds": MUTE_SECONDS}

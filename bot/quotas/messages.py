@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from bot.organizations.messages import problems
 from bot.organizations.rules import Directory
 from bot.quotas.rules.limits import Limit, LimitKind, Plan, Source, limits_of
-from bot.quotas.rules.quota import BlockCode, Incident
+from bot.quotas.rules.quota import MINUTE_SECONDS, Block, BlockCode, Incident
 from bot.quotas.rules.use import (
     PEOPLE_SHOWN,
     HourOfCalls,
@@ -51,6 +51,14 @@ ORGANIZATIONS_SHOWN = 15
 
 def _moment(at: float) -> str:
     return text.time(datetime.fromtimestamp(at, UTC))
+
+
+def again(block: Block, now: float) -> str:
+    """Return when Gatehouse will make the next call to a blocked organization."""
+    if block.until <= now:
+        return "Gatehouse is trying again now."
+    soon = ", in less than a minute" if block.until - now < MINUTE_SECONDS else ""
+    return f"Gatehouse will try again {_moment(block.until)}{soon}."
 
 
 def overview(
@@ -124,8 +132,7 @@ def detail(
     state = f"{MARKS[standing.state]} *{_state(standing).capitalize()}*"
     pairs = [(kind.in_words.capitalize(), _meter(standing, kind)) for kind in standing.meters]
     if block := standing.blocks.longest:
-        again = _moment(block.until)
-        state += f" since {_moment(block.since)}. Gatehouse will try again {again}."
+        state += f" since {_moment(block.since)}. {again(block, standing.now)}"
     elif day := standing.meters.get(LimitKind.DAY):
         pairs.append(("At this pace", _pace(standing, day, last_hour)))
     made = _made(hours, people)
@@ -237,14 +244,15 @@ def checked(
     """Show whether a test call succeeded, was blocked, or wasn't made."""
     name = f"*{text.escape(name, 300)}*"
     block = standing.blocks.longest
-    until = "" if block is None else f" Gatehouse will try again {_moment(block.until)}."
+    until = "" if block is None else f" {again(block, standing.now)}"
     if seconds is not None:
         verdict = f":white_check_mark: The test call to {name} succeeded ({seconds:.2f} s)."
     elif refusal is not None:
         words = f": “{text.escape(refusal, 300)}”" if refusal else "."
         verdict = f":no_entry: The test call to {name} was blocked{words}{until}"
     else:
-        verdict = f":no_entry: {name} is still blocked, so no call was made.{until}"
+        since = "" if block is None else f" {_moment(block.since)}"
+        verdict = f":no_entry: The service blocked {name}{since}, so no call was made.{until}"
     meters = " · ".join(f"{kind.in_words} {meter}" for kind, meter in standing.meters.items())
     markup = f"{verdict}\n{MARKS[standing.state]} {_state(standing)} · {meters}"
     button = block_kit.button("Show limits", ids.RATELIMITS_SHOW, standing.key.path)
@@ -329,6 +337,11 @@ def _cause(incident: Incident) -> str:
         return "Gatehouse doesn't know which limit this is."
     if used >= limit:
         return f"Gatehouse itself had reached the limit ({used:,} requests {kind.unit})."
+    if incident.detail.possible >= limit:
+        return (
+            f"Gatehouse had made {used:,} of these calls, and the service may have counted earlier"
+            " ones too."
+        )
     made = f"Gatehouse made only {used:,} of these calls, so *another client* used up the limit"
     # Every plan has the same limit per minute.
     is_by_plan = kind is not LimitKind.MINUTE
@@ -343,10 +356,7 @@ def _effects(incident: Incident) -> Iterator[str]:
     if lowered := incident.lowered:
         yield f"For {'an hour' if is_minute else 'a day'}, {_limited(lowered)}."
     if is_open and (block := incident.blocks.longest):
-        again = _moment(block.until)
-        yield f"Gatehouse will try again {again} and won't make any calls until then."
-    elif is_open:
-        yield "Gatehouse is trying again now."
+        yield again(block, incident.now)
 
 
 def _small_print(incident: Incident) -> str:
@@ -360,11 +370,12 @@ def _small_print(incident: Incident) -> str:
         text.code(key.organization_id) if key.organization_id else "no specific organization",
         f"{text.escape(key.data_center)}{code}",
         f"since {text.time(incident.opened_at)}",
-        f"blocked {times}",
+        f"refused {times}",
         f"Gatehouse's usage then: {usage}",
     ]
     if incident.closed_at is not None:
         parts.append(f"ended {text.time(incident.closed_at)}")
     elif incident.muted_until is not None:
-        parts.append(f"muted until {text.time(incident.muted_until)}")
+        by = f" by {text.escape(incident.muted_by, 80)}" if incident.muted_by else ""
+        parts.append(f"muted{by} until {text.time(incident.muted_until)}")
     return " · ".join(parts)

@@ -227,11 +227,14 @@ def test_status_says_what_works_and_what_failed():
 
 
 @pytest.mark.parametrize(
-    ("jobs", "incidents", "thing"),
-    [(JobCount(1, 1, 1), 0, "late jobs"), (JobCount(0, 0, 0), 1, "open incidents")],
+    ("jobs", "blocked", "thing"),
+    [
+        (JobCount(1, 1, 1), [], "late jobs"),
+        (JobCount(0, 0, 0), ["Cactus & Co", "Acme"], "Cactus &amp; Co is blocked, Acme is blocked"),
+    ],
 )
-def test_status_says_what_needs_a_look(jobs, incidents, thing):
-    status = Status(90, "SQLite", (), jobs, {"open_incidents": incidents})
+def test_status_says_what_needs_a_look(jobs, blocked, thing):
+    status = Status(90, "SQLite", (), jobs, blocked=blocked)
     assert gatehouse.status(status).text.startswith(f":warning: *Needs attention:* {thing}.")
 
 

@@ -269,7 +269,7 @@ async def test_the_audit_says_who_muted(database, clock, inventory, alerts):
     await be_refused(inventory)
     await posted(database, clock)
     await alerts.mute(OTTO, 1)
-    assert "muted until" in await text_now(database, alerts, card_of(1))
+    assert "muted by Otto until" in await text_now(database, alerts, card_of(1))
     async with database.read_only() as tx:
         [entry] = await audit.latest(tx, 1)
     assert (entry.actor, entry.action, entry.subject) == ("U0OPERATOR", "alert.muted", "eu/10")

@@ -10,6 +10,7 @@ import pytest
 from bot.errors import CommitUnknown, DatabaseUnavailable, OrganizationBlocked, QuotaExhausted
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
+from bot.quotas.messages import incident_card
 from bot.quotas.rules.limits import MINUTE_MARGIN, LimitKind, Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts, incidents
@@ -233,6 +234,38 @@ async def test_after_a_reported_reset_one_call_finds_out_what_the_service_allows
     assert await burst(guard, 5, taken=5) == (1, 0)
     await call(guard, reported=ReportedLimits(1000, 900, 3600))
     assert await burst(guard, 5, taken=5) == (5, 0)
+
+
+async def the_cause(database) -> str:
+    (incident,) = await all_incidents(database)
+    return incident_card(incident, "Acme").text
+
+
+async def test_calls_that_may_arrive_late_are_not_called_another_clients(guard, database, clock):
+    for _ in range(5):
+        with pytest.raises(ServiceTimeout):
+            await go_wrong(guard, ServiceTimeout("inventory", "Late."), headers=False)
+        clock.advance(20)
+    clock.advance(80)
+    for _ in range(95):
+        await call(guard)
+    await be_refused(guard, 44)
+    assert "the service may have counted earlier ones too" in await the_cause(database)
+
+
+async def test_calls_before_a_reported_reset_are_not_called_another_clients(guard, database, clock):
+    for _ in range(99):
+        await call(guard)
+    await call(guard, reported=ReportedLimits(101, 1, 3600))
+    clock.advance(3602)
+    await be_refused(guard, 45)
+    assert "the service may have counted earlier ones too" in await the_cause(database)
+
+
+async def test_another_client_is_named_if_the_bots_calls_cannot_be_the_cause(guard, database):
+    await call(guard)
+    await be_refused(guard, 44)
+    assert "*another client* used up the limit" in await the_cause(database)
 
 
 async def burst(guard, calls: int, taken: int) -> tuple[int, int]:

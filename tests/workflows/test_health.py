@@ -10,6 +10,7 @@ from bot.checks.health import HEALTH_JOB, Health
 from bot.checks.rules import Part
 from bot.errors import DatabaseUnavailable
 from bot.metrics import Metrics
+from bot.organizations.rules import Directory
 from bot.services.calls import ServiceLog
 from bot.store import jobs, outbox
 from bot.store.job_loop import Lease
@@ -18,10 +19,21 @@ from bot.store.jobs import Job
 APPROVALS, ALERTS = "C0APPROVALS", "C0ALERTS"
 
 
+class NoOrganizations:
+    async def known(self) -> Directory:
+        return Directory(())
+
+
 @pytest.fixture
 def shared(database, clock):
     settings = SimpleNamespace(approvals_channel=APPROVALS, alerts_channel=ALERTS)
-    return SimpleNamespace(settings=settings, database=database, clock=clock, metrics=Metrics())
+    return SimpleNamespace(
+        settings=settings,
+        database=database,
+        clock=clock,
+        metrics=Metrics(),
+        directory=NoOrganizations(),
+    )
 
 
 @pytest.fixture
@@ -139,6 +151,7 @@ def report(database, services, clock):
         services=services,
         clock=clock,
         metrics=Metrics(),
+        directory=NoOrganizations(),
     )
     return Health(shared, {"pending_requests": three})
 

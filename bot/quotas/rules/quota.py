@@ -210,12 +210,14 @@ def decide(
 class IncidentDetail:
     """Details recorded when an incident opens, some of which are updated later.
 
-    `own` maps each kind of limit to the bot's usage and the limit. `clients` maps gateway clients
-    to their calls in the minute and the day. `words` and `sent_code` are the message and the code
-    in the service's response. `ended_because` is the reason why calls are no longer possible.
+    `own` maps each kind of limit to the bot's usage and the limit. `possible` is how many of the
+    bot's calls the service may have counted, including late ones. `clients` maps gateway clients to
+    their calls in the minute and the day. `words` and `sent_code` are the message and the code in
+    the service's response. `ended_because` is the reason why calls are no longer possible.
     """
 
     own: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    possible: int = 0
     words: str = ""
     sent_code: int | None = None
     clients: Mapping[str, Sequence[int]] = field(default_factory=dict)
@@ -233,7 +235,7 @@ class Incident:
 
     `organization` is the organization's ID in the database, and `blocks` has its current blocks.
     `lowered` is the limit that the bot applies for a while because of the 429s, if any.
-    `muted_until` is None unless alerts are muted now.
+    `muted_until` is None unless alerts are muted now, by the person called `muted_by`.
     """
 
     id: int
@@ -247,3 +249,5 @@ class Incident:
     blocks: Blocks
     lowered: Limit | None = None
     muted_until: datetime | None = None
+    muted_by: str | None = None
+    now: float = 0.0

@@ -48,6 +48,12 @@ ROUNDING_SECONDS = 0.001
 # The `slot_free_at` of a call that was never sent, which doesn't count against any limit.
 UNSENT = 0.0
 _SENT = calls.c.slot_free_at != literal(UNSENT, EpochSeconds)
+_HOLD = literal(HOLD_SECONDS, EpochSeconds)
+_ROUNDING = literal(ROUNDING_SECONDS, EpochSeconds)
+# A call that was never settled ends when its hold expires.
+_IS_GIVEN_UP = (calls.c.permit_until - calls.c.reserved_at).between(
+    _HOLD - _ROUNDING, _HOLD + _ROUNDING
+)
 
 
 async def load(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing:
@@ -101,11 +107,10 @@ def _by_key(clock: ColumnElement[float]) -> Select[Any]:
 @cache
 def _accounts(clock: ColumnElement[float]) -> Select[Any]:
     """Return a query for all organizations and their call counts, which are read from indexes."""
-    hold = literal(HOLD_SECONDS, EpochSeconds)
     reset = organizations.c.reported_resets_at
     is_in_the_day = reset.is_not(None) & (reset <= clock) & (reset > clock - DAY_SECONDS)
     begins_at = case((is_in_the_day, reset), else_=clock - DAY_SECONDS)
-    is_before = calls.c.reserved_at <= begins_at - hold
+    is_before = calls.c.reserved_at <= begins_at - _HOLD
     its = calls.c.organization == organizations.c.id
     number = select(calls.c.number).where(its).limit(1)
     newest = number.order_by(calls.c.number.desc())
@@ -116,13 +121,9 @@ def _accounts(clock: ColumnElement[float]) -> Select[Any]:
     # Every call that holds a permit also holds a slot.
     minute = select(func.count()).where(its, calls.c.slot_free_at > clock)
     concurrent = minute.where(calls.c.permit_until > clock)
-    # A call that was never settled ends when its hold expires.
     ended = (its, calls.c.slot_free_at > clock, calls.c.permit_until <= clock)
-    held = calls.c.permit_until - calls.c.reserved_at
-    rounding = literal(ROUNDING_SECONDS, EpochSeconds)
-    is_given_up = held.between(hold - rounding, hold + rounding)
-    given_up = select(func.max(calls.c.reserved_at)).where(*ended, is_given_up)
-    answered = select(func.max(calls.c.permit_until)).where(*ended, ~is_given_up)
+    given_up = select(func.max(calls.c.reserved_at)).where(*ended, _IS_GIVEN_UP)
+    answered = select(func.max(calls.c.permit_until)).where(*ended, ~_IS_GIVEN_UP)
     return select(
         organizations,
         clock.label("now"),
@@ -225,16 +226,17 @@ async def hours_since(tx: Transaction, account: Standing, since: float) -> list[
 
 async def count_since(tx: Transaction, account: Standing, since: float, up_to: int) -> int:
     """Count the calls reserved after the time `since`, up to call number `up_to`."""
-    query = (
-        select(func.count())
-        .select_from(calls)
-        .where(
-            calls.c.organization == account.id,
-            calls.c.reserved_at > since,
-            calls.c.number <= up_to,
-            _SENT,
-        )
-    )
+    return await _count(tx, account, calls.c.reserved_at > since, calls.c.number <= up_to, _SENT)
+
+
+async def count_late(tx: Transaction, account: Standing, since: float) -> int:
+    """Count the calls since a time that got no response, and may still reach the service."""
+    ended = calls.c.permit_until <= account.now
+    return await _count(tx, account, calls.c.reserved_at > since, ended, _IS_GIVEN_UP)
+
+
+async def _count(tx: Transaction, account: Standing, *which: ColumnElement[bool]) -> int:
+    query = select(func.count()).where(calls.c.organization == account.id, *which)
     return (await tx.connection.execute(query)).scalar_one()
 
 

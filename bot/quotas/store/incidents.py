@@ -129,6 +129,8 @@ def _incident(row: Row[Any], now: float) -> Incident:
         blocks=blocks_of(row),
         lowered=next(lowered, None),
         muted_until=datetime.fromtimestamp(row.muted_until, UTC) if is_muted else None,
+        muted_by=row.muted_by,
+        now=now,
     )
 
 
