@@ -14,4 +14,5 @@ def upgrade() -> None:
         "clocks",
         sa.Column("boot", sa.String(64), primary_key=True),
         sa.Column("ahead", sa.BigInteger, nullable=False),
+        if_not_exists=True,
     )

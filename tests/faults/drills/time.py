@@ -1,8 +1,14 @@
 """Drills in which the clock jumps or processes are suspended."""
 
 import asyncio
+import json
 import random
+import re
+import socket
+import time
+from collections import Counter
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 
 import psycopg
@@ -50,6 +56,66 @@ async def jumps(notes: Notes, seconds: float) -> None:
         notes.holds("nothing expired, reminded or ended early")
         assert not fleet.slack.workspace.thread("C0APPROVALS", waiting.ts)
         await notes.all_holds(story)
+
+
+async def corrected(notes: Notes, seconds: float) -> None:
+    """Correct a clock by `seconds`, live and across a restart, while a script makes many calls."""
+    clock = Path(notes.folder) / "clock"
+    launcher = ("-m", "tests.support.launch", "--clock", str(clock))
+    clients = {
+        "script": {
+            "token_sha256": sha256(b"secret").hexdigest(),
+            "organizations": "*",
+            "methods": ["GET"],
+        }
+    }
+    for restarts in (False, True):
+        clock.write_text(str(-seconds))
+        port = free_port()
+        settings = {"gateway_port": port, "gateway_clients": json.dumps(clients)}
+        folder = Path(notes.folder) / str(restarts)
+        folder.mkdir()
+        async with database_of(notes.database, str(folder)) as url, running_fleet(url, 0) as fleet:
+            process = await fleet.add(launcher, **settings)
+            assert await statuses(fleet, port, 85) == {200: 80, 429: 5}
+            clock.write_text("0")
+            if restarts:
+                await process.stop()
+                await fleet.add(launcher, **settings)
+            # The bot's clock is compared with Slack's every 15 s.
+            began = seconds_now()
+            while seconds_now() - began < 2 * notes.seconds:
+                await statuses(fleet, port, 5)
+                await asyncio.sleep(1)
+            assert not fleet.services.state.refused, fleet.services.state.refused
+            earliest = time.time() + 3600
+            await fleet.ask("U0ADMIN", "/testusers", "add welcome +15550142 for 1h now because x")
+            ends: list[str] = []
+            while not ends:
+                answer = await fleet.ask("U0ADMIN", "/testusers", "list welcome")
+                ends = re.findall(r"until <!date\^(\d+)", answer.all_text)
+            latest = time.time() + 3600
+            assert earliest - 2 <= int(ends[0]) <= latest + 2
+        notes.holds("the service refused nothing, and an end is where it was said")
+
+
+def free_port() -> str:
+    """Return a port that nobody uses at the moment."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return str(listener.getsockname()[1])
+
+
+async def statuses(fleet: Fleet, port: str, calls: int) -> Counter[int]:
+    """Make calls through the gateway one after another, and count the answers by status."""
+    center = fleet.services.state.data_centers["eu"]
+    organization = center.organizations[0].organization_id
+    url = f"http://127.0.0.1:{port}/eu/organizations?organization_id={organization}"
+    counted = Counter[int]()
+    for _ in range(calls):
+        async with fleet.session.get(url, headers={"Authorization": "Bearer secret"}) as answer:
+            counted[answer.status] += 1
+    return counted
 
 
 async def suspended(notes: Notes) -> None:
@@ -185,10 +251,21 @@ JUMP_PROMISE = (
     " the machine's clock only where it is nearer to Slack's. While the clock is off by more than"
     " five minutes, Slack's requests look stale and are refused."
 )
+CORRECTION_PROMISE = (
+    "No slot is free early, so the service refuses nothing, and access ends when people were told."
+)
 FREEZE_PROMISE = "The change is applied once, whoever ends it; what woke up late changes nothing."
 DRILLS = (
     Drill("the clock jumps by 200 s", JUMP_PROMISE, partial(jumps, seconds=SMALL_JUMP)),
     Drill("the clock jumps by 2 h", JUMP_PROMISE, partial(jumps, seconds=LARGE_JUMP)),
+    *(
+        Drill(
+            f"the clock is corrected by {step:+g} s",
+            CORRECTION_PROMISE,
+            partial(corrected, seconds=step),
+        )
+        for step in (-LARGE_JUMP, -10.0, 10.0, 120.0)
+    ),
     Drill("the machine is suspended for 25 s", FREEZE_PROMISE, suspended),
     Drill("one of two processes freezes for 25 s", FREEZE_PROMISE, frozen, ("postgres",)),
     Drill(
