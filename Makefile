@@ -59,6 +59,7 @@ faults: setup ## run the fault drills and print a table
 
 simulate: setup ## simulate days of the bot (SEEDS=100 for more days, SEED=4711 for one)
 	$(BIN)/python -m tests.simulation.days $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
+	$(BIN)/python -m tests.simulation.pair $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
 
 load: setup ## send 200 commands a second for a minute
 	$(BIN)/python -m tests.load
