@@ -28,7 +28,6 @@ from bot.testusers.parse.form import (
     parse_form,
     read_lines,
 )
-from bot.testusers.parse.identities import mentioned_identities
 from bot.testusers.parts import Parts
 from bot.testusers.rendering import answer_to
 from handlers import payloads
@@ -77,11 +76,9 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
         (ids.row_of(ids.TESTUSERS_MORE), testusers.fill_in),
     ):
         app.action(action_id, middleware=[asks])(ack=acknowledge, lazy=[listener])
-    for callback_id, opens in (
-        (ids.CHANGE_TEST_USERS, testusers.open_form),
-        (ids.ADD_AS_TEST_USERS, testusers.add_mentioned),
-    ):
-        app.shortcut(callback_id, middleware=[asks])(ack=acknowledge, lazy=[opens])
+    app.shortcut(ids.CHANGE_TEST_USERS, middleware=[asks])(
+        ack=acknowledge, lazy=[testusers.open_form]
+    )
     submits = Needs(Permission.REQUEST, AnswerAt.NEW_MESSAGE, filled_form=filled_form)
     check = form_check(testusers.check_form)
     app.view(ids.TESTUSERS_FORM, middleware=[submits, check])(
@@ -148,12 +145,6 @@ class Testusers:
     async def open_form(self, person: Person, body: Body) -> Message | None:
         """Open an empty form."""
         return await self._open_form(person, body, Prefilled())
-
-    async def add_mentioned(self, person: Person, body: Body) -> Message | None:
-        """Open the form with a message's identities, for the shortcut `Add as test users`."""
-        message = payloads.text(payloads.part(body, "message"), "text")
-        known = Prefilled(identities=mentioned_identities(message))
-        return await self._open_form(person, body, known)
 
     async def _open_form(self, person: Person, body: Body, known: Prefilled) -> Message | None:
         bot = self._bot

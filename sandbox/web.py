@@ -8,10 +8,9 @@ In the screen's state, `home` is the Home tab that the bot most recently publish
 same format as a modal, or is null if the bot has not published a Home tab yet.
 `POST /page/home {"as"}` opens the Home tab. `POST /page/press` presses a button. The button is on
 the Home tab if `view_id` is the Home tab's ID. `POST /page/shortcut {"as", "callback_id"}` runs a
-global shortcut. If the body also contains "channel" and "ts", the request runs a message shortcut.
-`/page/welcome` lists all shortcuts. `POST /page/say` sends a message, or runs a command if the text
-starts with a slash. A direct message is also delivered to the bot. `POST /page/panel/<name>`
-presses a button in the services panel (`sandbox/panel.py`).
+global shortcut, and `/page/welcome` lists them. `POST /page/say` sends a message, or runs a command
+if the text starts with a slash. A direct message is also delivered to the bot.
+`POST /page/panel/<name>` presses a button in the services panel (`sandbox/panel.py`).
 """
 
 import asyncio
@@ -29,7 +28,7 @@ from sandbox.panel import Panel
 from sandbox.screen import find_place, screen, welcome
 from sandbox.slack.delivery import Delivery, tell_as_slackbot
 from sandbox.slack.filling import NotThereError, fill, missing
-from sandbox.slack.messages import Json, Message, View
+from sandbox.slack.messages import Json, View
 from sandbox.slack.server import RunningSlack
 
 FILES = Path(__file__).resolve().parent / "page"
@@ -170,12 +169,7 @@ class Page:
     async def _shortcut(self, body: Json) -> Json:
         user, callback_id = body["as"], body["callback_id"]
         await self._bot.until_settled()
-        if not body.get("ts"):
-            return outcome(await self._slack.shortcut(user, callback_id))
-        message = find_place(self._slack.workspace, body)
-        if not isinstance(message, Message):
-            raise NotThereError("That is not a message.")
-        return outcome(await self._slack.message_shortcut(user, message, callback_id))
+        return outcome(await self._slack.shortcut(user, callback_id))
 
     async def _press(self, body: Json) -> Json:
         await self._bot.until_settled()

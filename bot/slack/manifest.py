@@ -38,12 +38,6 @@ SHORTCUTS = [
         "callback_id": ids.CHANGE_TEST_USERS,
         "description": "Ask to add or remove a flow's test users",
     },
-    {
-        "name": "Add as test users",
-        "type": "message",
-        "callback_id": ids.ADD_AS_TEST_USERS,
-        "description": "Ask to add the people in this message as test users",
-    },
 ]
 
 

@@ -169,7 +169,7 @@ function threadLink(message, below, openThread) {
   );
 }
 
-/** The actions for a message: a reply if there are none yet, and the app's shortcuts. */
+/** The actions for a message: a reply if there are none yet. */
 function tools(message, openThread) {
   const reply =
     openThread &&
@@ -179,20 +179,7 @@ function tools(message, openThread) {
       onclick: () => openThread(message),
       text: "Reply in thread",
     });
-  const run = (shortcut) => () =>
-    post("/page/shortcut", {
-      as: store.me,
-      callback_id: shortcut.callback_id,
-      channel: message.channel,
-      ts: message.ts,
-    });
-  const items = store.shortcuts
-    .filter((one) => one.type === "message")
-    .map((one) => ({ text: one.name, about: "Gatehouse", act: run(one) }));
-  const menu = items.length
-    ? menuButton({ class: "quiet", "aria-label": "More actions", text: "⋮" }, items)
-    : null;
-  return el("div", { class: "tools" }, reply, menu);
+  return el("div", { class: "tools" }, reply);
 }
 
 function avatar(who) {

@@ -51,7 +51,7 @@ def test_home_shortcuts_and_direct_messages_are_announced() -> None:
     manifest = app_manifest(PLACEHOLDER_URL, socket=False)
     assert manifest["features"]["app_home"]["home_tab_enabled"]
     shortcuts = {item["callback_id"]: item["type"] for item in manifest["features"]["shortcuts"]}
-    assert shortcuts == {"change_test_users": "global", "add_as_test_users": "message"}
+    assert shortcuts == {"change_test_users": "global"}
     events = manifest["settings"]["event_subscriptions"]["bot_events"]
     assert events == ["app_home_opened", "message.im"]
     assert not manifest["settings"]["org_deploy_enabled"]

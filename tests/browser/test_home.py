@@ -4,7 +4,7 @@ import pytest
 from playwright.async_api import Locator, expect
 
 from sandbox.launch import Sandbox
-from sandbox.services.state import SURVEY_FLOW, WELCOME_FLOW
+from sandbox.services.state import WELCOME_FLOW
 from tests.browser.looking import violations
 from tests.browser.person import Person
 
@@ -100,16 +100,3 @@ async def test_global_shortcut_opens_the_form_by_keyboard(person: Person, sandbo
         lambda: "shortcut@example.com" in workspace.messages("C0APPROVALS")[-1].all_text
     )
     assert card
-
-
-async def test_message_shortcut_fills_the_form_in(person: Person, sandbox: Sandbox) -> None:
-    await person.type("please add +1 555 015 5501 and lin@example.com")
-    await expect(person.newest).to_contain_text("lin@example.com")
-    await person.newest.hover()
-    await person.newest.get_by_role("button", name="More actions").click()
-    await person.page.get_by_role("menuitem", name="Add as test users").click()
-    form = person.page.get_by_role("dialog", name="Test users")
-    await expect(form.get_by_label("Identities")).to_have_value("+15550155501\nlin@example.com")
-    await form.get_by_role("button", name="Dismiss").click()
-    await expect(form).to_have_count(0)
-    assert "lin@example.com" not in sandbox.services.state.flows[SURVEY_FLOW].identities

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.flows.rules.identities import identity_problem, is_sendable
+from bot.flows.rules.identities import identity_problem
 from bot.testusers.parse.command import ChangeRequest
 from bot.testusers.parse.form import Prefilled, as_line, parse_form
-from bot.testusers.parse.identities import mentioned_identities
 
 
 def typed(identities: str) -> Prefilled:
@@ -97,69 +96,3 @@ def test_an_error_appears_at_its_input(inputs: dict[str, Any], wrong: str, said:
     assert isinstance(problems, dict)
     assert [*problems] == [wrong]
     assert said in problems[wrong]
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("", ()),
-        ("hello there", ()),
-        ("call +1 555 0100, please", ("+15550100",)),
-        ("<tel:+15550100|+1 555-0100>", ("+15550100",)),
-        ("+1\u2011555\u20110177 (me)", ("+15550177",)),
-        ("0049 30 1234 5678", ("+493012345678",)),
-        ("030 1234 5678", ()),
-        ("ada@example.com.", ("ada@example.com",)),
-        ("<mailto:bob@example.org|bob@example.org>", ("bob@example.org",)),
-        ("`whatsapp:+15550142`", ("whatsapp:+15550142",)),
-        (
-            "<mailto:o'neil@x.test|o'neil@x.test> or o'neil@y.test",
-            ("o'neil@x.test", "o'neil@y.test"),
-        ),
-        ("<tel:+15550142|+1 555 0142> 18:00", ("+15550142",)),
-        ("a'<mailto:..b@x.test|..b@x.test>", ()),
-        ("<tel:+15550142|+1 555 0142> 2", ("+15550142",)),
-        # Slack marks an address or a number that follows a scheme, too.
-        ("whatsapp:<tel:+15550142|+15550142>", ("whatsapp:+15550142",)),
-        ("whatsapp:<tel:+15550142|+1 555 0142>.", ("whatsapp:+15550142",)),
-        ("_sip:<mailto:ada@x.test|ada@x.test>_", ("sip:ada@x.test",)),
-        ("Phone:<tel:+15550142|+1 555 0142>", ("+15550142",)),
-        ("E-mail:<mailto:ada@x.test|ada@x.test>", ("ada@x.test",)),
-        # A link may show a different address from the one that it leads to.
-        ("<mailto:eve@x.test|ada@x.test>", ()),
-        ("sip:<mailto:eve@x.test|ada@x.test>", ()),
-        ("<tel:+15550199|+1 555 0142>", ()),
-        ("whatsapp:<tel:+15550199|+15550142>", ()),
-        ("+1 555 0142 18:00", ("+15550142",)),
-        ("+1 555 0142\n3 people\r\n5", ("+15550142",)),
-        ("+15550142 2026-12-01", ("+15550142",)),
-        ("'ada@x.test', *ben@x.test*", ("ada@x.test", "ben@x.test")),
-        ("sip:ada@example.com", ("sip:ada@example.com",)),
-        ("client:alice and messenger:123456", ("client:alice", "messenger:123456")),
-        ("+15550100 +15550100", ("+15550100",)),
-        ("b@example.com then +15550100", ("b@example.com", "+15550100")),
-        # A number has 7 to 15 digits.
-        ("+123456 +1234567", ("+1234567",)),
-        ("tel:+123456 tel:+1234567", ("+1234567",)),
-        ("+123456789012345 +1234567890123456", ("+123456789012345",)),
-        # Text that only looks like a number.
-        ("see https://example.com:8080/a and <https://b.example|here>", ()),
-        ("organization 10234695 on 2026-12-01 09:00, from 9:00 to 10:30", ()),
-        ("Note:this is nothing", ()),
-        ("<@U0ADMIN> <#C0GENERAL|general> :wave:", ()),
-    ],
-)
-def test_identities_are_found(text: str, found: tuple[str, ...]) -> None:
-    assert mentioned_identities(text) == found
-
-
-def test_message_is_read_up_to_its_40000th_character() -> None:
-    assert mentioned_identities(f"{' ' * 39_992}+1234567") == ("+1234567",)
-    assert mentioned_identities(f"{' ' * 39_993}+1234567") == ()
-
-
-@given(st.text(max_size=300))
-def test_every_identity_in_a_message_can_be_requested(text: str) -> None:
-    found = mentioned_identities(text)
-    assert len(set(found)) == len(found)
-    assert all(is_sendable(item) and " " not in item for item in found)

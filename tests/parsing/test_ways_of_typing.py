@@ -9,7 +9,6 @@ from bot.flows.rules.identities import identities_problem
 from bot.slack.parse import escaped
 from bot.testusers.parse.command import ChangeRequest, Subcommand, parse_testusers
 from bot.testusers.parse.form import Prefilled, as_line, parse_form
-from bot.testusers.parse.identities import mentioned_identities
 from handlers.conversation import CODE_SPAN
 
 VALUE = st.from_regex(r"[A-Za-z0-9&+_.*~`-]{1,20}", fullmatch=True)
@@ -93,13 +92,3 @@ def test_identity_in_quotes_is_exact(identity):
 def test_form_that_is_filled_in_holds_the_same_identity(identity):
     if not identities_problem((identity,)):
         assert of_form(as_line(identity)) == (identity,)
-
-
-@pytest.mark.parametrize("around", ["{}", "Please add {} today", "{} 18:00", "({})", "*{}*", "{}."])
-@pytest.mark.parametrize(
-    "identity",
-    ["+15550142", "o'neil@x.test", "a_b+c@x-y.test", "chat:ada_", "whatsapp:+15550142"],
-)
-@pytest.mark.parametrize("mark", [marked, marked_inside])
-def test_the_shortcut_finds_the_messages_identity_unchanged(identity, around, mark):
-    assert mentioned_identities(around.format(mark(identity))) == (identity,)

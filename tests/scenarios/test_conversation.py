@@ -3,7 +3,7 @@
 import pytest
 
 from bot.errors import DatabaseUnavailable
-from tests.support.world import ADA, NORA, OTTO, VERA, running_world
+from tests.support.world import NORA, OTTO, VERA, running_world
 
 
 def answers(world, user: str) -> list[str]:
@@ -178,26 +178,8 @@ async def test_global_shortcut_opens_the_form(world):
     assert "Sent to" in (await world.slack.until(lambda: answers(world, OTTO)))[0]
 
 
-async def test_message_shortcut_fills_in_who_is_mentioned(world):
-    text = "Please add +1 555 0100, whatsapp:+15550142 and ada@example.com & co"
-    message = world.slack.say(ADA, "C0GENERAL", text)
-    await world.slack.message_shortcut(OTTO, message, "add_as_test_users")
-    form = await world.form(OTTO)
-    await world.slack.submit(OTTO, form, {"Flow": "welcome"})
-    (card,) = await world.slack.until(world.cards)
-    for identity in ("+15550100", "whatsapp:+15550142", "ada@example.com"):
-        assert identity in card.all_text
-    assert "Sent to" in (await world.answer(OTTO)).all_text
-
-
-@pytest.mark.parametrize("callback_id", ["change_test_users", "add_as_test_users"])
-async def test_shortcut_without_a_role_opens_nothing_and_says_who_helps(world, callback_id):
-    message = world.slack.say(NORA, "C0GENERAL", "+15550100")
-    if callback_id == "change_test_users":
-        await world.slack.shortcut(NORA, callback_id)
-        (said,) = await world.slack.until(lambda: answers(world, NORA))
-    else:
-        await world.slack.message_shortcut(NORA, message, callback_id)
-        said = (await world.answer(NORA)).all_text
+async def test_shortcut_without_a_role_opens_nothing_and_says_who_helps(world):
+    await world.slack.shortcut(NORA, "change_test_users")
+    (said,) = await world.slack.until(lambda: answers(world, NORA))
     assert "Adam Admin manages access" in said
     assert world.slack.workspace.open_view(NORA) is None

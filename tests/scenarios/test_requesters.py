@@ -76,14 +76,6 @@ async def test_the_form_offers_only_flows_that_the_person_can_ask_for(limited):
     assert limited.cards() == []
 
 
-async def test_the_shortcut_leads_to_the_same_refusal(limited):
-    message = limited.slack.say(OTTO, "C0GENERAL", "Please add +15550100")
-    await limited.slack.message_shortcut(ADA, message, "add_as_test_users")
-    chosen = {"text": {"type": "plain_text", "text": "welcome"}, "value": "welcome"}
-    await limited.slack.submit(ADA, await limited.form(ADA), {"Flow": chosen})
-    assert REFUSED in (await limited.answer(ADA)).all_text
-
-
 async def test_only_requesters_extend_and_undo(limited):
     card = await limited.applied("add welcome +1 for 90m")
     mine = await limited.ask(OTTO, "/testusers", "mine")
@@ -197,8 +189,7 @@ async def home(world: World, user: str) -> None:
 
 
 async def shortcut(world: World, user: str) -> None:
-    message = world.slack.say(OTTO, "C0GENERAL", "Please add +2")
-    await world.slack.message_shortcut(user, message, "add_as_test_users")
+    await world.slack.shortcut(user, "change_test_users")
 
 
 async def extend(world: World, user: str) -> None:

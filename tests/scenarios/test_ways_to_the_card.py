@@ -8,8 +8,7 @@ import pytest
 from bot.approvals.rules import State
 from bot.testusers import store
 from bot.testusers.messages.phrases import in_full
-from sandbox.slack.filling import NotThereError
-from tests.support.world import ADA, OTTO, World
+from tests.support.world import OTTO, World
 
 LETTERS = "abcXYZ019_.*~`-+&"
 DECORATIONS = (
@@ -29,7 +28,6 @@ ROUNDS = 10
 
 
 def any_identity(chance: random.Random) -> str:
-    # A full stop at the end could end a sentence of the message that the shortcut reads.
     word = "".join(chance.choices(LETTERS, k=chance.randint(3, 12))) + chance.choice("a9_*~`-+&")
     local = "".join(chance.choices("abc019_.'+-", k=6))
     number = "".join(chance.choices("0123456789", k=10))
@@ -74,23 +72,10 @@ async def form(world: World, typed: str) -> str:
     return await submitted(world, {"Identities": typed})
 
 
-async def shortcut(world: World, typed: str) -> str:
-    text = f"Please add {typed} today"
-    message = world.slack.say(ADA, "C0GENERAL", text)
-    await world.slack.message_shortcut(OTTO, message, "add_as_test_users")
-    try:
-        return await submitted(world, {})
-    except NotThereError:
-        # Nothing was found, so nothing is filled in.
-        world.slack.workspace.close(await world.form())
-        return ""
-
-
 WAYS: tuple[Callable[[World, str], Awaitable[str]], ...] = (
     command,
     direct_message,
     form,
-    shortcut,
     preset,
 )
 

@@ -163,7 +163,6 @@ HOME: Rows = (
     _pressed(f"{ids.RUN_COMMAND}.0", Permission.ASK_FOR_HELP, "/gatehouse whoami"),
     _pressed(ids.SHARE, Permission.READ, "1 /orgs show nothing"),
     EntryPoint("shortcut", ids.CHANGE_TEST_USERS, Permission.REQUEST),
-    EntryPoint("shortcut", ids.ADD_AS_TEST_USERS, Permission.REQUEST, "call +15550100"),
     # A direct message that is not a command. Commands work as they do in a channel.
     EntryPoint("event", "message", Permission.ASK_FOR_HELP, "hello"),
 )

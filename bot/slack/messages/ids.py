@@ -13,9 +13,8 @@ SHARE = "answer.share"
 
 HOME_TESTUSERS = "home.testusers"
 
-# Callback IDs of shortcuts, which are also in the manifest.
+# The callback ID of the shortcut, which is also in the manifest.
 CHANGE_TEST_USERS = "change_test_users"
-ADD_AS_TEST_USERS = "add_as_test_users"
 
 # The prefix of the action IDs of `Approve`, `Deny`, `Cancel`, `Retry` and `Undo`.
 TESTUSERS_ACT = "testusers."

@@ -1,4 +1,4 @@
-"""Identities as typed in commands and forms, and as mentioned in messages.
+"""Identities as typed in commands and forms.
 
 An identity is a phone number, an email address, a `scheme:value`, or anything in quotes. Any
 other word is refused, in the command and in the form.
@@ -12,10 +12,9 @@ from itertools import takewhile
 
 from bot.approvals.times import MOST_PARTS, LocalTime, parse_duration, parse_when
 from bot.flows.rules.identities import MAX_IDENTITY_BYTES
-from bot.slack.parse import Word, recover
+from bot.slack.parse import Word
 from bot.spelling import (
     LONG_DASHES,
-    UNSEEN,
     closest,
     folded,
     tidy_identity,
@@ -23,9 +22,8 @@ from bot.spelling import (
 
 KEYWORDS = frozenset({"for", "from", "until", "now", "because"})
 MOST_DIGITS = 15
-# The fewest characters of a phone number that is found in a message: a `+` and seven digits.
+# The fewest characters of a phone number that is found in a word: a `+` and seven digits.
 FEWEST_CHARACTERS = 8
-MOST_CHARACTERS = 40_000
 # The number of words, and of characters of each word, that an error names.
 WORDS_NAMED = 10
 NAME_CHARACTERS = 80
@@ -59,11 +57,6 @@ _CANDIDATE = re.compile(
 )
 _ENDS = ".,;:!?)]}"
 _MARKS = "*_~`"
-# Slack marks email addresses and phone numbers: `<mailto:ada@example.com|ada@example.com>`. In
-# `whatsapp:+15550100`, Slack marks only the number. `Phone:` in front of one is no scheme.
-_MARKED = re.compile(
-    r"(?:(?<![A-Za-z0-9+.-])([a-z][a-z0-9+.-]*:))?(<(?:mailto|tel):([^<>|]+)[^<>]*>)"
-)
 
 
 def is_identity(text: str) -> bool:
@@ -87,27 +80,6 @@ def phone_in(text: str) -> str:
     digits = re.sub("[^0-9]", "", plain.replace("(0)", ""))
     digits = digits if "+" in plain else digits.removeprefix("00")
     return f"+{digits}" if 0 < len(digits) <= MOST_DIGITS else ""
-
-
-def mentioned_identities(text: str) -> tuple[str, ...]:
-    """Return the identities in the text of a Slack message, in order and without duplicates.
-
-    >>> mentioned_identities("Call +1 555 0100 or write to ada@example.com")
-    ('+15550100', 'ada@example.com')
-    """
-    lines = _DASH.sub("-", text[:MOST_CHARACTERS]).splitlines()
-    # A number ends with its line.
-    plain = "\n".join(UNSEEN.sub(" ", line) for line in lines)
-    return tuple(dict.fromkeys(_identities_in(recover(_MARKED.sub(_apart, plain)))))
-
-
-def _apart(found: re.Match[str]) -> str:
-    """Put a marked address on a line of its own, unless the link shows another address."""
-    scheme, link, address = found.groups("")
-    # `recover` leaves a link that shows another address than its own as it is.
-    is_shown = recover(link) != link
-    is_whole = "@" not in address or is_identity(recover(scheme + address))
-    return f"\n{scheme}{address}\n" if is_shown and is_whole else "\n"
 
 
 def _identities_in(text: str) -> Iterator[str]:
