@@ -25,8 +25,7 @@ from bot.flows.aliases import Flows
 from bot.gateway.forward import Forwarder
 from bot.gateway.server import Gateway
 from bot.gateway.turns import Turns
-from bot.home import store as home_views
-from bot.home.publishing import Home
+from bot.home.publishing import Home, redraw
 from bot.metrics import Metrics
 from bot.ops.clock import Clock, SystemClock
 from bot.ops.redaction import Redactor
@@ -62,7 +61,6 @@ PRUNES = (
     store.forget_requests,
     store.forget_changes,
     incidents.forget,
-    home_views.forget,
     received_events.forget,
     outbox.pruning(store.CARD_IS_NEEDED, incidents.CARD_IS_NEEDED),
 )
@@ -210,7 +208,7 @@ def _built(
         slack,
         replies,
         metrics,
-        home_views.refresh,
+        redraw,
         new_id,
     )
     messages = RequestMessages(testusers)

@@ -14,7 +14,7 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
         """Publish the Home tab when someone opens it. Ignore the bot's other tabs."""
         slack_user_id = payloads.text(event, "user")
         if event.get("tab", "home") == "home" and slack_user_id:
-            await bot.home.open(slack_user_id)
+            await bot.home.draw_later(slack_user_id)
 
     store_opened = app.runner.before_acknowledging(opened, EVENT_SECONDS)
     app.event("app_home_opened", middleware=[EVENT])(store_opened)

@@ -1,1 +1,1 @@
-"""The Home tab: its content, and the jobs that publish it."""
+"""The Home tab: its content, and the job that publishes it."""

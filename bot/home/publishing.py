@@ -1,13 +1,11 @@
-"""The jobs that publish the Home tab and keep it up to date.
+"""The jobs that publish the Home tab when a person opens it, and after that person's clicks.
 
-A person's tab is published when the person opens it or clicks something, by the job `home:<user>`.
-The job `homes` looks at all open tabs about once a minute, and schedules these jobs for the tabs
-whose content has changed. Only one job per person runs at a time, across all processes.
+Only one job per person runs at a time, across all processes.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import structlog
@@ -16,7 +14,6 @@ from cachetools import TTLCache
 from bot.approvals.rules import State
 from bot.errors import SlackRefused, UnknownPerson
 from bot.home import messages as ui
-from bot.home import store as home_views
 from bot.ops.clock import Clock
 from bot.organizations.directory import OrganizationDirectory
 from bot.permissions import Permission, Person
@@ -24,7 +21,6 @@ from bot.quotas.ratelimits import RateLimits
 from bot.quotas.rules.use import QuotaState, Standing
 from bot.quotas.store import incidents
 from bot.slack.client import SlackClient
-from bot.slack.messages import block_kit
 from bot.slack.people import People
 from bot.store import jobs
 from bot.store.engine import Database, Transaction
@@ -37,16 +33,17 @@ from bot.testusers.reading import open_row, reader_of
 
 log = structlog.get_logger(__name__)
 
-SWEEP = "homes"
-# At most 60 tabs a minute. A sweep and the jobs it schedules end before a minute has passed.
-SWEEP_EVERY = timedelta(seconds=50)
-PUBLISHED_AT_ONCE = 50
-
+PUBLISH = "home"
 CLOSEST_SECONDS = 5.0
 OWN_SHOWN = 15
 CLOSEST_SHOWN = 3
 DECIDED_FOR = timedelta(days=7)
 ENDING_WITHIN = timedelta(hours=24)
+
+
+async def redraw(tx: Transaction, slack_user_id: str) -> None:
+    """Schedule a job that publishes the person's tab, in the caller's transaction."""
+    await jobs.put(tx, Job(f"{PUBLISH}:{slack_user_id}", PUBLISH, slack_user_id, await tx.now()))
 
 
 @dataclass
@@ -68,58 +65,28 @@ class Home:
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """The job that looks at all open tabs, and the jobs that publish them."""
-        return {
-            home_views.PUBLISH: Kind(self.publish, at_once=24),
-            SWEEP: Kind(self.sweep, plan=self.plan),
-        }
+        """The jobs that publish Home tabs."""
+        return {PUBLISH: Kind(self.publish, at_once=24)}
 
-    async def open(self, slack_user_id: str) -> None:
-        """Record that a person opened the tab, and schedule a job that publishes it.
+    async def draw_later(self, slack_user_id: str) -> None:
+        """Schedule a job that publishes the person's tab.
 
         Raises:
             DatabaseUnavailable: The database didn't respond, so the tab won't be published.
         """
         async with self.database.transaction() as tx:
-            await home_views.note_opened(tx, slack_user_id)
-
-    async def plan(self, tx: Transaction) -> None:
-        """Schedule the first sweep, unless it's already scheduled."""
-        await jobs.ensure(tx, Job(SWEEP, SWEEP, SWEEP, await tx.now()))
-
-    async def sweep(self, job: Job, _lease: Lease) -> datetime:
-        """Run the `homes` job, which publishes the open tabs whose content has changed."""
-        async with self.database.read_only() as tx:
-            views = await home_views.open_views(tx)
-            now = await tx.now()
-        changed = []
-        for slack_user_id, digest in views:
-            if block_kit.digest(await self.draw(slack_user_id)) != digest:
-                changed.append(slack_user_id)
-            if len(changed) == PUBLISHED_AT_ONCE:
-                # The others come first in the next sweep.
-                break
-        if changed:
-            async with self.database.transaction() as tx:
-                # A fixed order avoids deadlocks.
-                for slack_user_id in sorted(changed):
-                    await home_views.refresh(tx, slack_user_id)
-        return max(now, job.due_at + SWEEP_EVERY)
+            await redraw(tx, slack_user_id)
 
     async def publish(self, job: Job, lease: Lease) -> None:
         """Run a `home` job, which publishes the person's tab."""
-        user = job.subject
-        view = await self.draw(user)
+        view = await self.draw(job.subject)
         if not lease.is_fresh:
             await lease.confirm()
         try:
-            await self.slack.publish_home(user, view)
+            await self.slack.publish_home(job.subject, view)
         except SlackRefused as error:
             # Slack would refuse the same view again.
             log.warning("home.refused", error=error.error, reason=error.sentence)
-        async with self.database.transaction() as tx:
-            await home_views.note_published(tx, user, block_kit.digest(view))
-            await lease.finish(tx)
 
     async def draw(self, slack_user_id: str) -> Mapping[str, Any]:
         """Return a person's Home tab.

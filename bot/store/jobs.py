@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Update, bindparam, delete, func, literal, or_, select, update
+from sqlalchemy import ColumnElement, Update, bindparam, delete, func, or_, select, update
 
 from bot.store.engine import Transaction, insert_into
 from bot.store.tables import jobs
@@ -109,15 +109,6 @@ async def put(tx: Transaction, job: Job, *, keeps_payload: bool = False) -> None
     If `keeps_payload` is True, a job that is replaced keeps its payload.
     """
     await tx.write(_PUT_BUT_PAYLOAD if keeps_payload else _PUT, _new_row(job))
-    tx.has_stored_job = True
-
-
-async def put_if(tx: Transaction, job: Job, condition: ColumnElement[bool]) -> None:
-    """Add or replace the job as `put` does, if the condition is true in the database."""
-    row = _new_row(job)
-    values = [literal(value, jobs.c[name].type) for name, value in row.items()]
-    insert = insert_into(jobs).from_select([*row], select(*values).where(condition))
-    await tx.write(insert.on_conflict_do_update(index_elements=[jobs.c.key], set_=_ALL_AGAIN))
     tx.has_stored_job = True
 
 

@@ -17,8 +17,8 @@ from bot.store.engine import Database, Transaction
 class Parts:
     """The parts of the bot that this package uses. Tests can pass a smaller object.
 
-    `refresh_home` schedules a person's Home tab to be published again, if it's open. `new_id`
-    returns a new unique ID for a request or a job.
+    `refresh_home` schedules a person's Home tab to be published again. `new_id` returns a new
+    unique ID for a request or a job.
     """
 
     settings: Settings

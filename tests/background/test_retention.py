@@ -7,7 +7,6 @@ from sqlalchemy import JSON, event, select
 
 from bot.app import PRUNES
 from bot.approvals.rules import Act, State
-from bot.home.tables import home_views
 from bot.quotas.rules.quota import IncidentDetail
 from bot.quotas.store import incidents
 from bot.quotas.tables import incidents as incidents_table
@@ -152,7 +151,6 @@ async def test_all_that_is_old_but_the_audit_goes_in_small_steps(database, clock
         requests,
         flow_changes,
         incidents_table,
-        home_views,
         received_events,
         tables.outbox_messages,
         tables.cards,

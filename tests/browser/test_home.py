@@ -40,9 +40,10 @@ async def test_a_newcomer_approves_in_four_clicks_and_a_form(
     await expect(approve).to_have_count(0)
     cards = sandbox.slack.workspace.messages("C0APPROVALS")
     (card,) = [card for card in cards if "+15550188" in card.all_text]
-    # If Otto's tab was drawn earlier, it would be up to date only after the next sweep.
     await sandbox.slack.until(lambda: "Applied" in card.all_text)
     await person.act_as("Otto")
+    # The tab is drawn when it's opened.
+    await page.get_by_role("link", name="Home").click()
     await expect(home_of(person)).to_contain_text("approved by Ada Approver")
 
 

@@ -78,7 +78,7 @@ class Notes:
         if story.cleared_alerts:
             self.holds("one alert, cleared once")
         if story.has_homes:
-            self.holds("Home true for both")
+            self.holds("Home shows the click")
         if by_command:
             await story.fleet.verify_audit()
         else:
@@ -111,7 +111,7 @@ async def lasts(began: float, seconds: float) -> None:
 
 
 FULL_SECONDS = 20.0
-# A Home tab may lag by a minute, and a scene has up to thirty steps to be killed after.
+# A scene has up to thirty steps to be killed after.
 DRILL_SECONDS = 1800.0
 MOST_CHARACTERS = 6000
 

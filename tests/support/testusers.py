@@ -10,7 +10,6 @@ from typing import Any
 
 from bot.approvals.rules import Act, State
 from bot.flows.aliases import Flows
-from bot.home import store as home_views
 from bot.permissions import Person, Policy, Role
 from bot.services.errors import ServiceError, ServiceRefused, ServiceTimeout, ServiceUnreachable
 from bot.slack.people import People
@@ -184,7 +183,7 @@ class World:
         return token_hex(8)
 
     async def refresh_home(self, tx: Transaction, slack_user_id: str) -> None:
-        await home_views.refresh(tx, slack_user_id)
+        """Draw nothing: nobody looks at a Home tab here."""
 
     async def person(self, slack_user_id: str) -> Person:
         return await self.people.find(slack_user_id)

@@ -1,7 +1,5 @@
 """Messages and their Block Kit blocks, within Slack's limits (docs.slack.dev, Block Kit)."""
 
-import hashlib
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +31,7 @@ OPTION_CHARACTERS = 75
 INPUT_CHARACTERS = 3000
 FIELDS_A_SECTION = 10
 NUMBER = re.compile(r"[0-9]{1,12}")
-OUTDATED = "This button is from an older version of Gatehouse and no longer works."
+OUTDATED = "This button is from an earlier version of Gatehouse and no longer works."
 CONTEXT_CHARACTERS = 2000
 
 
@@ -75,12 +73,6 @@ class Message:
         blocks = [dict(block) for block in self.slack_blocks[:BLOCKS_A_MESSAGE]]
         fields: dict[str, Any] = {"text": text.cut(self.text, TEXT_CHARACTERS) or "…"}
         return {**fields, "blocks": blocks} if blocks else fields
-
-
-def digest(payload: Mapping[str, Any]) -> str:
-    """Return a digest of a message or view, for detecting changes to its content."""
-    content = json.dumps(payload, sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class ButtonValue:

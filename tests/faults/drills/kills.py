@@ -21,7 +21,7 @@ from tests.faults.drills.acts import IN_DOUBT_SECONDS
 from tests.support.databases import database_of
 from tests.support.fleet import Fleet, running_fleet
 from tests.support.processes import BotProcess
-from tests.support.story import HOME_SECONDS, TRUE_SECONDS, Story
+from tests.support.story import TRUE_SECONDS, Story
 
 QUIET_SECONDS = 1.5
 MOST_STEPS = 60
@@ -103,7 +103,7 @@ async def come_true(notes: Notes, story: Story, successor: asyncio.Task[float] |
     took = loop.time() - began
     if successor:
         notes.recovered_seconds = max(took, notes.recovered_seconds or 0.0)
-        allowed = await successor + (HOME_SECONDS if story.has_homes else 0.0)
+        allowed = await successor
         assert took <= allowed, f"recovered only after {took:.0f} s, not {allowed:.0f} s"
 
 

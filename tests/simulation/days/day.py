@@ -41,6 +41,8 @@ PROCESSES = 3
 DAY_SECONDS = 420
 # After the last fault, everything must be settled within this time.
 SETTLE_SECONDS = 900
+# The time for publishing a Home tab after all faults have ended.
+HOME_SECONDS = 60
 # Idle processes rarely look for jobs, because each look takes real time.
 POLL_SECONDS, POLL_AT_REST_SECONDS = 5.0, 30.0
 # On some days, decided requests are deleted within minutes.
@@ -178,7 +180,7 @@ class Day:
             await asyncio.sleep(self.random.uniform(20, 120))
             if alive := self._alive():
                 process = self.random.choice(alive)
-                process.run(_quietly(process.home.open(who)))
+                process.run(_quietly(process.home.draw_later(who)))
 
     async def _do_something(self, process: Process) -> None:
         if self.random.random() < 0.2:
@@ -300,6 +302,10 @@ class Day:
         database._writer = self.outside.writer  # type: ignore[assignment]
         stuck = [problem for item in self._alive() if (problem := await self._call_of(item))]
         (process, *_) = self._alive()
+        # People who look at their Home tab again see the truth.
+        for who in self.at_home:
+            await process.run(process.home.draw_later(who))
+        await asyncio.sleep(HOME_SECONDS)
         oracle = await Oracle.look(database, self.outside, process)
         problems = stuck + await oracle.problems(self.twice)
         return Result(

@@ -196,7 +196,7 @@ class Oracle:
         return sum(place[0] == channel for place in self.outside.slack.messages)
 
     async def _wrong_homes(self) -> list[str]:
-        """Check that each open Home tab shows the current state of the requests."""
+        """Check that each Home tab that was just opened shows the current state of the requests."""
         problems, home = [], self.process.home
         for user, shown in self.outside.homes.shown.items():
             drawn = await home.draw(user)

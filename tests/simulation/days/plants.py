@@ -18,7 +18,7 @@ import bot.slack.sender
 import bot.testusers.rules.applying
 from bot.approvals.rules import FlowPolicy
 from bot.errors import SlackError
-from bot.home.publishing import SWEEP_EVERY, Home
+from bot.home.publishing import Home
 from bot.permissions import Decision, Policy, Reason
 from bot.quotas.guard import _Call
 from bot.quotas.rules.quota import Blocks
@@ -225,12 +225,15 @@ def share_ignored() -> None:
 
 @_plant
 def tab_published_once() -> None:
-    """A person's Home tab is updated only when that person opens the tab or clicks a button."""
+    """A person's Home tab is published only the first time."""
+    real, published = Home.publish, set()
 
-    async def sweep(_self: Any, job: Any, _lease: Any) -> Any:
-        return job.due_at + SWEEP_EVERY
+    async def publish(self: Any, job: Any, lease: Any) -> None:
+        if job.subject not in published:
+            await real(self, job, lease)
+            published.add(job.subject)
 
-    Home.sweep = sweep  # type: ignore[method-assign]
+    Home.publish = publish  # type: ignore[method-assign]
 
 
 @_plant

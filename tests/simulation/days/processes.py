@@ -15,8 +15,7 @@ from bot.approvals.rules import FlowPolicy
 from bot.errors import CommitUnknown, DatabaseUnavailable
 from bot.flows import aliases
 from bot.gateway.turns import Turns
-from bot.home import store as home_views
-from bot.home.publishing import Home
+from bot.home.publishing import Home, redraw
 from bot.organizations.directory import OrganizationDirectory
 from bot.quotas.incidents import CARD, NOTE, Alerts, Probes
 from bot.quotas.ratelimits import RateLimits
@@ -273,7 +272,7 @@ class Process:
             replies=outside.slack,
             metrics=SimpleNamespace(count_command=lambda *_: None),
             new_id=self._new_id,
-            refresh_home=home_views.refresh,
+            refresh_home=redraw,
         )
         messages = RequestMessages(bot)
         self.client, quotas, self.home = self._quotas(database, clock)
