@@ -6,11 +6,12 @@ from dataclasses import replace
 from bot.app import Gatehouse
 from bot.errors import Conflict, Refused, SlackError, SlackUnreachable
 from bot.permissions import Permission, Person, Role
+from bot.slack.client import is_shared
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import Message
 from handlers import payloads
 from handlers.bolt import GatehouseApp
-from handlers.listening import Needs, acknowledge
+from handlers.listening import Needs
 from handlers.payloads import Body
 
 SHARED_BEFORE = "This answer has already been shared."
@@ -39,9 +40,9 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
     """Register the button."""
     received = bot.slack.received
 
-    async def share(person: Person, action: Body, body: Body) -> None:
+    async def share(person: Person, body: Body) -> None:
         """Post the answer as a viewer sees it now, unless it has been shared before."""
-        answer_id, _, command = payloads.value(action).partition(" ")
+        answer_id, _, command = payloads.value(body).partition(" ")
         name, _, typed = command.partition(" ")
         await _require_channel(bot, payloads.channel_id(body))
         viewer = replace(person, roles=frozenset({Role.VIEWER}), groups=frozenset())
@@ -59,8 +60,7 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
             await received.release(f"share:{answer_id}")
             raise
 
-    shares = Needs(Permission.READ)
-    app.action(ids.SHARE, middleware=[shares])(ack=acknowledge, lazy=[share])
+    app.action(ids.SHARE)(app.listening.after_ack(share, Needs(Permission.READ)))
 
 
 async def _require_channel(bot: Gatehouse, channel_id: str) -> None:
@@ -71,5 +71,5 @@ async def _require_channel(bot: Gatehouse, channel_id: str) -> None:
         raise Refused(NOT_SEEN) from error
     if channel.get("is_im") or channel.get("is_mpim"):
         raise Refused(ONLY_HERE)
-    if channel.get("is_ext_shared") or channel.get("is_pending_ext_shared"):
+    if is_shared(channel):
         raise Refused(OTHER_WORKSPACE)

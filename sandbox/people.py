@@ -47,6 +47,7 @@ class Channel:
     is_archived: bool = False
     members: set[str] = field(default_factory=set)
     is_ext_shared: bool = False
+    is_org_shared: bool = False
     partner: str | None = None
 
     @property

@@ -262,6 +262,15 @@ def error_of(status: int, body: object, headers: Mapping[str, Any]) -> SlackErro
     return SlackRefused(name, f"needs {needed}" if needed else "; ".join(map(str, details)))
 
 
+def is_shared(channel: Mapping[str, Any]) -> bool:
+    """Return True if a channel is shared with another workspace or organization, or soon will be.
+
+    See https://docs.slack.dev/reference/objects/conversation-object.
+    """
+    shared = ("is_shared", "is_ext_shared", "is_org_shared", "is_pending_ext_shared")
+    return any(channel.get(name) for name in shared)
+
+
 async def in_plain_if_need_be(message: Message, send: Callable[[Message], Awaitable[T]]) -> T:
     """Send the message. If Slack refuses the blocks, send the text with the buttons."""
     try:

@@ -87,7 +87,8 @@ class Replies:
             SlackError: Slack didn't post the message.
         """
         fields = {"response_type": "in_channel", "replace_original": False}
-        await self._post(response_url, {**fields, **message.payload()})
+        previews = {"unfurl_links": False, "unfurl_media": False}
+        await self._post(response_url, {**fields, **previews, **message.payload()})
 
     async def _post(self, response_url: str, body: Mapping[str, Any]) -> None:
         if not is_of_slack(response_url, self._slack_api):

@@ -77,6 +77,7 @@ async def test_answer_that_slack_refuses_can_be_shared_later(world):
     ("change", "says"),
     [
         ({"is_ext_shared": True}, "shared with another workspace"),
+        ({"is_org_shared": True}, "shared with another workspace"),
         ({"name": "mpdm-otto--ada-1"}, "only in channels"),
     ],
 )
@@ -87,6 +88,16 @@ async def test_answer_is_not_shared_with_others(world, change, says):
     refused = await world.click(OTTO, answer, SHARE)
     assert says in refused.text
     assert world.slack.workspace.messages(GENERAL) == []
+
+
+async def test_shared_answer_shows_no_previews_of_links(world):
+    await share(world, ADA, "/orgs", "show 10234695")
+    (call,) = [
+        call
+        for call in world.slack.workspace.calls_of("response_url")
+        if call.args.get("response_type") == "in_channel"
+    ]
+    assert (call.args["unfurl_links"], call.args["unfurl_media"]) == (False, False)
 
 
 async def test_private_channel_without_the_bot_is_refused(world):
