@@ -4,9 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, MutableMapping
 from typing import Any, Generic, TypeVar
 
+import structlog
+
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 V = TypeVar("V")
+
+log = structlog.get_logger(__name__)
 
 
 class Tasks:
@@ -16,11 +20,16 @@ class Tasks:
         self._running: set[asyncio.Task[Any]] = set()
 
     def start(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
-        """Run the coroutine in the background. It must handle its own exceptions."""
+        """Run the coroutine in the background. An exception that it raises is logged."""
         task = asyncio.create_task(work, name=name)
         self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        task.add_done_callback(self._ended)
         return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            log.error("task.broken", task=task.get_name(), exc_info=error)
 
     async def drain(self, seconds: float) -> None:
         """Wait up to `seconds` for all tasks, including new tasks. Then cancel the rest."""

@@ -8,14 +8,17 @@ from bot.commands import COMMANDS
 from bot.slack.messages import ids
 from handlers import conversation, home, sharing
 from handlers.bolt import GatehouseApp
+from handlers.testusers import PAGES
 
 # The names in metrics. Some IDs of inputs are among them, which does no harm.
 NAMES = frozenset(
     {
         "slack.request",
         "message",
+        "app_home_opened",
         *(command.name for command in COMMANDS),
         *(f"{ids.TESTUSERS_ACT}{act}" for act in Act),
+        *(ids.testusers_page(form) for form in PAGES),
         *(value for name, value in vars(ids).items() if name.isupper()),
     }
 )
@@ -29,5 +32,6 @@ def slack_app(bot: Gatehouse) -> GatehouseApp:
         import_module(f"handlers.{command.name.removeprefix('/')}").register(app, bot)
     for module in (sharing, home, conversation):
         module.register(app, bot)
+    app.require_needs()
     bot.metrics.expect_commands(NAMES)
     return app

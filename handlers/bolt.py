@@ -1,55 +1,46 @@
 """The Bolt app and its requests, for HTTP and Socket Mode."""
 
-import copy
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 import structlog
-from slack_bolt.async_app import AsyncApp, AsyncBoltContext, AsyncBoltRequest
+from slack_bolt import BoltResponse
+from slack_bolt.async_app import AsyncApp, AsyncBoltRequest
 from slack_bolt.authorization import AuthorizeResult
-from slack_bolt.request.async_internals import build_async_context
-from slack_bolt.response import BoltResponse
 
 from bot.app import Gatehouse
 from bot.ops.current_delivery import following
 from bot.ops.logs import bolt_logger
 from bot.settings.model import revealed
 from handlers.commands import Commands
-from handlers.listening import LazyRunner
+from handlers.listening import Listening
 
 log = structlog.get_logger(__name__)
 
 BROKEN = 500
 
 
-class SlackRequest(AsyncBoltRequest):
-    """A request from Slack with its parsed body. Its lazy listeners get the request itself.
+class ListenerWithoutNeedsError(Exception):
+    """A listener was registered that doesn't say which permission it needs."""
+
+
+def slack_request(
+    body: Mapping[str, Any],
+    headers: Mapping[str, str | Sequence[str]],
+    raw_body: str = "",
+    mode: str = "http",
+) -> AsyncBoltRequest:
+    """Return Bolt's request with this parsed body.
 
     Bolt would parse the body of a command that contains the word "payload" as an empty one, and
-    would copy the request for each lazy listener. The copy takes milliseconds, and fails because
-    the client's session can't be copied.
+    fails if a field is null.
     """
-
-    def __init__(
-        self,
-        body: Mapping[str, Any],
-        headers: Mapping[str, str | Sequence[str]],
-        raw_body: str = "",
-        mode: str = "http",
-    ) -> None:
-        super().__init__(body="", headers=dict(headers), mode=mode)
-        # Bolt reads the content of each field that is present, and fails if a field is null.
-        self.body = {name: value for name, value in body.items() if value is not None}
-        self.raw_body = raw_body
-        self.context = build_async_context(AsyncBoltContext(), self.body)
-
-    def to_copyable(self) -> Self:
-        """Return what Bolt copies for a lazy listener."""
-        return copy.copy(self)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return the request itself."""
-        return self
+    parsed = {name: value for name, value in body.items() if value is not None}
+    # Only in this mode does Bolt accept a parsed body.
+    request = AsyncBoltRequest(body=parsed, headers=dict(headers), mode="socket_mode")
+    request.raw_body = raw_body
+    request.mode = mode
+    return request
 
 
 class GatehouseApp(AsyncApp):
@@ -73,7 +64,7 @@ class GatehouseApp(AsyncApp):
             client=bot.slack.web,
             authorize=authorize,
             signing_secret=revealed(bot.settings.slack_signing_secret),
-            # Bolt then responds as soon as the `ack` function returns. Otherwise, it looks for the
+            # Bolt then responds as soon as the listener returns. Otherwise, it looks for the
             # acknowledgement every 10 ms.
             process_before_response=True,
             attaching_function_token_enabled=False,
@@ -82,16 +73,25 @@ class GatehouseApp(AsyncApp):
             logger=bolt_logger(),
         )
         self._bot = bot
-        self.commands = Commands(bot)
+        self.listening = Listening(bot)
+        self.commands = Commands(bot, self.listening)
         self.error(self._failed)
-        self.runner = LazyRunner(bot)
-        self.listener_runner.lazy_listener_runner = self.runner
+
+    def require_needs(self) -> None:
+        """Raise ListenerWithoutNeedsError if a listener isn't from `listening`."""
+        for registered in self._async_listeners:
+            listener = registered.ack_function
+            if listener not in self.listening.needs:
+                raise ListenerWithoutNeedsError(
+                    f"The listener {listener.__module__}.{listener.__qualname__} doesn't say which"
+                    " permission it needs. Register it with after_ack(…, Needs(…))."
+                )
 
     async def async_dispatch(self, req: AsyncBoltRequest) -> BoltResponse:
         """Return Bolt's response to a request from Slack, and record how long it took."""
         started = self._bot.clock.monotonic()
-        if not isinstance(req, SlackRequest):
-            req = SlackRequest(req.body, req.headers, mode=req.mode)
+        if req.mode == "socket_mode":
+            req = slack_request(req.body, req.headers, mode=req.mode)
         # Check only payloads with a trigger for repeats, because events have IDs. In Socket Mode,
         # payloads have no signature, but repeats have the same trigger.
         trigger = str(req.body.get("trigger_id", ""))

@@ -13,7 +13,7 @@ from bot.slack.messages import replies
 from bot.slack.messages.block_kit import OUTDATED, Message
 from bot.slack.people import People
 from handlers import payloads
-from handlers.listening import Listener, require
+from handlers.listening import COMMAND, Listener, Listening, require
 from handlers.payloads import Body
 
 T = TypeVar("T")
@@ -28,8 +28,9 @@ Run = Callable[[str, Person, Body], Awaitable[Message | None]]
 class Commands:
     """Every slash command by its name, such as `/orgs`."""
 
-    def __init__(self, bot: Gatehouse) -> None:
+    def __init__(self, bot: Gatehouse, listening: Listening) -> None:
         self._bot = bot
+        self._listening = listening
         self._known: dict[str, Run] = {}
 
     def __contains__(self, name: str) -> bool:
@@ -38,7 +39,7 @@ class Commands:
     def listener(
         self, described: Command, parse: Callable[[str], T], answer: AnswerCommand[T]
     ) -> Listener:
-        """Return a lazy listener that parses the text, checks the permission, and answers.
+        """Return a listener that parses the text, checks the permission, and answers.
 
         What `parse` returns has the `kind` of one of the command's forms, or `help`, as `form`.
         """
@@ -57,11 +58,11 @@ class Commands:
                 return await helped(slack.people, person, show)
             return await answer(person, typed, body)
 
-        async def listen(person: Person, body: Body) -> Message | None:
+        async def work(person: Person, body: Body) -> Message | None:
             return await run(payloads.text(body, "text"), person, body)
 
         self._known[described.name] = run
-        return listen
+        return self._listening.after_ack(work, COMMAND)
 
     async def run(self, name: str, text: str, person: Person, body: Body) -> Message | None:
         """Answer a command. Each of its forms requires a permission.

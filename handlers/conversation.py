@@ -1,10 +1,8 @@
 """Handles commands sent by direct message or by a button, and unknown commands and buttons."""
 
 import re
-from copy import copy
 from functools import partial
-
-from slack_bolt.async_app import AsyncAck, AsyncBoltContext, AsyncBoltRequest
+from typing import Any
 
 from bot.app import Gatehouse
 from bot.permissions import Permission, Person
@@ -15,7 +13,7 @@ from bot.slack.replies import DirectReplies
 from handlers import payloads
 from handlers.bolt import GatehouseApp
 from handlers.commands import helped
-from handlers.listening import COMMAND, EVENT, EVENT_SECONDS, Needs, acknowledge
+from handlers.listening import COMMAND, EVENT, EVENT_SECONDS, Needs
 from handlers.payloads import Body
 from handlers.progress import AnswerAt
 
@@ -25,6 +23,8 @@ PLAIN_SUBTYPES = frozenset({None, "file_share", "me_message", "thread_broadcast"
 CODE_SPAN = re.compile(r"^`+([^`]+)`+$")
 WHAT_TO_SEND = "You can send me these commands, with or without the slash:"
 EVERYTHING = re.compile("")
+NOUNS = {"shortcut": "shortcut", "message_action": "shortcut", "view_submission": "form"}
+UNKNOWN = Needs(None, AnswerAt.NOWHERE, pace="", is_counted=False)
 
 
 def register(app: GatehouseApp, bot: Gatehouse) -> None:
@@ -33,9 +33,11 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
     Bolt uses the first listener that matches, so this must be called last.
     """
     slack = bot.slack
+    after_ack = app.listening.after_ack
 
-    async def written(event: Body, body: Body, request: AsyncBoltRequest) -> None:
+    async def written(_person: None, body: Body) -> None:
         """Answer a direct message, unless the event has been received before."""
+        event = payloads.part(body, "event")
         event_id = payloads.text(body, "event_id")
         is_from_person = bool(
             payloads.text(event, "user")
@@ -46,9 +48,9 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
             and not event.get("edited")
         )
         if is_from_person and await slack.received.claim(event_id):
-            bot.tasks.start(respond(event, request), "message")
+            bot.tasks.start(respond(event, body), "message")
 
-    async def respond(event: Body, request: AsyncBoltRequest) -> None:
+    async def respond(event: Body, body: Body) -> None:
         mention = f"<@{slack.people.bot_user_id}>"
         written = payloads.text(event, "text").strip()
         typed = CODE_SPAN.sub(r"\1", written.removeprefix(mention).strip())
@@ -64,40 +66,41 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
 
         channel_id = payloads.text(event, "channel")
         port = DirectReplies(slack.client, bot.clock, channel_id, event.get("thread_ts"))
-        meant = copy(request)
         # Errors and metrics name the command.
-        meant.body = {**request.body, "command": name if is_command else "message", "text": text}
-        meant.context = AsyncBoltContext({**request.context, "needs": COMMAND})
-        await app.runner.answer(answer, meant, port.say)
+        meant = {**body, "command": name if is_command else "message", "text": text}
+        await app.listening.answer(answer, COMMAND, meant, port.say)
 
-    async def run_command(person: Person, action: Body, body: Body) -> Message | None:
+    async def run_command(person: Person, body: Body) -> Message | None:
         """Run the command in a button's value after checking the permission for the command."""
-        name, _, text = payloads.value(action).partition(" ")
+        name, _, text = payloads.value(body).partition(" ")
         return await app.commands.run(name, text, person, body)
 
-    store_written = app.runner.before_acknowledging(written, EVENT_SECONDS)
-    app.event("message", middleware=[EVENT])(store_written)
+    store_written = app.listening.before_ack(written, EVENT, seconds=EVENT_SECONDS)
+    app.event("message")(store_written)
     runs = Needs(Permission.ASK_FOR_HELP, AnswerAt.CLICKED)
-    app.action(ids.row_of(ids.RUN_COMMAND), middleware=[runs])(ack=acknowledge, lazy=[run_command])
-    app.command(EVERYTHING, middleware=[COMMAND])(ack=acknowledge, lazy=[no_such_command])
-    app.action(EVERYTHING, middleware=[Needs(Permission.ASK_FOR_HELP)])(
-        ack=acknowledge, lazy=[outdated]
-    )
-    app.options(EVERYTHING)(no_options)
-    for register_rest in (app.event, app.shortcut, app.view):
-        register_rest(EVERYTHING)(acknowledge)
+    app.action(ids.row_of(ids.RUN_COMMAND))(after_ack(run_command, runs))
+    app.command(EVERYTHING)(after_ack(no_such_command, COMMAND))
+    for register_rest in (app.action, app.shortcut, app.view):
+        register_rest(EVERYTHING)(after_ack(outdated, Needs(Permission.ASK_FOR_HELP)))
+    app.options(EVERYTHING)(app.listening.suggest(no_options, UNKNOWN))
+    app.event(EVERYTHING)(after_ack(ignored, UNKNOWN))
 
 
-async def outdated() -> Message:
-    """Tell the person that the clicked button or menu no longer works."""
-    return Message(OUTDATED)
+async def outdated(_person: Person, body: Body) -> Message:
+    """Tell the person that a button, a menu, a shortcut or a form no longer works."""
+    noun = NOUNS.get(payloads.text(body, "type"), "button")
+    return Message(OUTDATED.replace("button", noun))
 
 
-async def no_such_command() -> Message:
+async def no_such_command(_person: Person, _body: Body) -> Message:
     """Answer a command that exists in the Slack app's manifest but not in this version."""
     return Message("Unknown command. Try `/gatehouse help`.")
 
 
-async def no_options(ack: AsyncAck) -> None:
+async def no_options(_person: None, _body: Body) -> list[Any]:
     """Offer nothing in a menu that no longer exists."""
-    await ack(options=[])
+    return []
+
+
+async def ignored(_person: None, _body: Body) -> None:
+    """Ignore an event that an older version of the manifest subscribed to."""

@@ -9,7 +9,7 @@ from bot.slack.messages import block_kit, ids
 from bot.slack.messages.block_kit import Message
 from handlers import payloads
 from handlers.bolt import GatehouseApp
-from handlers.listening import COMMAND, Needs, acknowledge
+from handlers.listening import Needs
 from handlers.payloads import Body
 from handlers.progress import AnswerAt
 from handlers.sharing import with_share
@@ -24,12 +24,11 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
             return with_share(result, f"/emailkey check {typed.resource}", body)
         return emailkey.templates(await bot.emailkey.get("templates"))
 
-    async def turn(action: Body) -> Message:
+    async def turn(_person: Person, body: Body) -> Message:
         """Handle the `Previous` and `Next` buttons of the template list."""
         templates = await bot.emailkey.get("templates")
-        return emailkey.templates(templates, block_kit.number_of(payloads.value(action)))
+        return emailkey.templates(templates, block_kit.number_of(payloads.value(body)))
 
-    listener = app.commands.listener(EMAILKEY, parse_emailkey, answer)
+    app.command("/emailkey")(app.commands.listener(EMAILKEY, parse_emailkey, answer))
     turns = Needs(Permission.READ, AnswerAt.CLICKED)
-    app.command("/emailkey", middleware=[COMMAND])(ack=acknowledge, lazy=[listener])
-    app.action(ids.row_of(ids.EMAILKEY_PAGE), middleware=[turns])(ack=acknowledge, lazy=[turn])
+    app.action(ids.row_of(ids.EMAILKEY_PAGE))(app.listening.after_ack(turn, turns))

@@ -17,13 +17,13 @@ from urllib.parse import parse_qsl
 
 import structlog
 from aiohttp import web
-from slack_bolt.async_app import AsyncApp
+from slack_bolt.async_app import AsyncApp, AsyncBoltRequest
 from slack_bolt.request import payload_utils
 from slack_sdk.signature import SignatureVerifier
 
 from bot.metrics import Metrics, Refusal
 from bot.ops.clock import Clock
-from handlers.bolt import SlackRequest
+from handlers.bolt import slack_request
 
 log = structlog.get_logger(__name__)
 
@@ -92,10 +92,10 @@ class SlackEndpoint:
             # Slack timed out before the request was read, so nobody sees this response.
             return web.Response(status=400, text="gone")
         refusal = self._refusal(request, body)
-        slack_request = None if refusal else _slack_request(request, body)
-        if slack_request is None:
+        parsed = None if refusal else _parsed(request, body)
+        if parsed is None:
             return self._refused(refusal or Refusal.MALFORMED, "unsigned or malformed")
-        answer = await self._app.async_dispatch(slack_request)
+        answer = await self._app.async_dispatch(parsed)
         kind = answer.headers["content-type"][0].partition(";")[0]
         return web.Response(status=answer.status, text=answer.body, content_type=kind)
 
@@ -134,11 +134,12 @@ def _only(request: web.Request, name: str) -> str:
     return values[0] if len(values) == 1 else ""
 
 
-def _slack_request(request: web.Request, body: str) -> SlackRequest | None:
+def _parsed(request: web.Request, body: str) -> AsyncBoltRequest | None:
     """Return the request in Bolt's format, or None if Slack would never send such a request."""
     is_command = False
     try:
-        if request.content_type == "application/json":
+        # Slack signs the body, but not the Content-Type.
+        if body.startswith("{"):
             payload = _json(body)
         else:
             form = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=MOST_FIELDS))
@@ -146,13 +147,13 @@ def _slack_request(request: web.Request, body: str) -> SlackRequest | None:
             payload = form if is_command else _json(form["payload"])
         if not (is_command or _is_whole(payload)):
             return None
-        slack_request = SlackRequest(payload, {**request.headers}, body)
+        parsed = slack_request(payload, {**request.headers}, body)
         for read in BOLT_READS:
-            read(slack_request.body)
+            read(parsed.body)
     except Exception as error:  # noqa: BLE001 - Bolt reads fields without checking that they exist
         log.warning("slack.malformed", error=type(error).__name__)
         return None
-    return slack_request
+    return parsed
 
 
 def _is_whole(payload: Mapping[str, Any]) -> bool:

@@ -12,7 +12,6 @@ from bot.permissions import Permission, Person
 from bot.slack.messages.block_kit import Message
 from bot.testusers.reading import count_endless
 from handlers.bolt import GatehouseApp
-from handlers.listening import COMMAND, acknowledge
 from handlers.payloads import Body
 from handlers.sharing import with_share
 
@@ -33,5 +32,4 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
         people = await bot.slack.people.names({entry.actor for entry in entries})
         return audit.audit(entries, head, {**people, **bot.testusers.flows.names})
 
-    listener = app.commands.listener(GATEHOUSE, parse_gatehouse, answer)
-    app.command("/gatehouse", middleware=[COMMAND])(ack=acknowledge, lazy=[listener])
+    app.command("/gatehouse")(app.commands.listener(GATEHOUSE, parse_gatehouse, answer))

@@ -10,11 +10,11 @@ from handlers.payloads import Body
 def register(app: GatehouseApp, bot: Gatehouse) -> None:
     """Register the Home tab."""
 
-    async def opened(event: Body) -> None:
+    async def opened(_person: None, body: Body) -> None:
         """Publish the Home tab when someone opens it. Ignore the bot's other tabs."""
-        slack_user_id = payloads.text(event, "user")
-        if event.get("tab", "home") == "home" and slack_user_id:
+        slack_user_id = payloads.user_id(body)
+        if payloads.part(body, "event").get("tab", "home") == "home" and slack_user_id:
             await bot.home.draw_later(slack_user_id)
 
-    store_opened = app.runner.before_acknowledging(opened, EVENT_SECONDS)
-    app.event("app_home_opened", middleware=[EVENT])(store_opened)
+    listener = app.listening.before_ack(opened, EVENT, seconds=EVENT_SECONDS)
+    app.event("app_home_opened")(listener)

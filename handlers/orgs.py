@@ -14,7 +14,7 @@ from bot.slack.messages.block_kit import Message
 from bot.slack.people import People
 from handlers import payloads
 from handlers.bolt import GatehouseApp
-from handlers.listening import COMMAND, Needs, acknowledge
+from handlers.listening import Needs
 from handlers.payloads import Body
 from handlers.progress import AnswerAt
 from handlers.sharing import with_share
@@ -23,14 +23,13 @@ from handlers.sharing import with_share
 def register(app: GatehouseApp, bot: Gatehouse) -> None:
     """Register `/orgs` and the buttons and the menu of its answers."""
     orgs = Orgs(bot.inventory.directory, bot.slack.people)
-    answer = app.commands.listener(ORGS, parse_orgs, orgs.answer)
-    reads = Needs(Permission.READ)
+    after_ack = app.listening.after_ack
     turns = Needs(Permission.READ, AnswerAt.CLICKED)
     refreshes = Needs(Permission.REFRESH, AnswerAt.CLICKED)
-    app.command("/orgs", middleware=[COMMAND])(ack=acknowledge, lazy=[answer])
-    app.action(ids.row_of(ids.ORGS_PAGE), middleware=[turns])(ack=acknowledge, lazy=[orgs.turn])
-    app.action(ids.ORGS_REFRESH, middleware=[refreshes])(ack=acknowledge, lazy=[orgs.refresh])
-    app.action(ids.ORGS_SHOW, middleware=[reads])(ack=acknowledge, lazy=[orgs.show])
+    app.command("/orgs")(app.commands.listener(ORGS, parse_orgs, orgs.answer))
+    app.action(ids.row_of(ids.ORGS_PAGE))(after_ack(orgs.turn, turns))
+    app.action(ids.ORGS_REFRESH)(after_ack(orgs.refresh, refreshes))
+    app.action(ids.ORGS_SHOW)(after_ack(orgs.show, Needs(Permission.READ)))
 
 
 class Orgs:
@@ -54,17 +53,17 @@ class Orgs:
             error = ORGS.misuse(none.sentence, "show")
             raise error.suggesting(none.unknown, none.closest) from none
 
-    async def turn(self, person: Person, action: Body) -> Message:
+    async def turn(self, person: Person, body: Body) -> Message:
         """Handle the `Previous` and `Next` buttons of the organization list."""
-        return await self._listed(person, ui.OrgsPage.of(payloads.value(action)))
+        return await self._listed(person, ui.OrgsPage.of(payloads.value(body)))
 
-    async def refresh(self, person: Person, action: Body) -> Message:
+    async def refresh(self, person: Person, body: Body) -> Message:
         """Handle the `Refresh` button of the organization list."""
-        return await self._listed(person, ui.OrgsPage.of(payloads.value(action)), REFRESH)
+        return await self._listed(person, ui.OrgsPage.of(payloads.value(body)), REFRESH)
 
-    async def show(self, person: Person, action: Body, body: Body) -> Message:
+    async def show(self, person: Person, body: Body) -> Message:
         """Handle the `Open an organization…` menu."""
-        return await self._shown(person, payloads.value(action), body)
+        return await self._shown(person, payloads.value(body), body)
 
     async def _shown(self, person: Person, name: str, body: Body) -> Message:
         cause = CallCause(LIST, person.slack_user_id)

@@ -62,9 +62,21 @@ def response_url(body: Body) -> str:
     return text(body, "response_url") or hidden(part(body, "view"), "reply_to")
 
 
-def value(action: Body) -> str:
+def clicked(body: Body) -> Body:
+    """Return the clicked button or the menu that was used, or an empty object if there is none."""
+    actions = body.get("actions")
+    return actions[0] if actions else {}
+
+
+def value(body: Body) -> str:
     """Return a button's value, a menu's choice, or the text typed into a type-ahead."""
-    return text(action, "value") or text(part(action, "selected_option"), "value")
+    source = clicked(body) or body
+    return text(source, "value") or text(part(source, "selected_option"), "value")
+
+
+def is_from_home(body: Body) -> bool:
+    """Return True for a click in the Home tab."""
+    return text(part(body, "view"), "type") == "home"
 
 
 def typed(view: Body, block_id: str) -> str:

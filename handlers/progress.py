@@ -49,12 +49,11 @@ class Answer:
 
 
 async def show(
-    work: Coroutine[Any, Any, Answer], place: AnswerAt, respond: Respond, action: Body
+    work: Coroutine[Any, Any, Answer], place: AnswerAt, respond: Respond, body: Body
 ) -> str:
     """Show the answer, and say "Working on it" if that takes longer than half a second.
 
-    If the program stops before there is an answer, tell the person. `action` is the click, if any.
-    Return the outcome.
+    If the program stops before there is an answer, tell the person. Return the outcome.
     """
     answering = asyncio.create_task(work)
     # True while "Working on it" is shown where the answer will appear.
@@ -78,9 +77,8 @@ async def show(
     if message is None and stands:
         message = replies.DONE
     elif message is not None and stands and is_clicked and not is_ok:
-        message = replies.with_retry(
-            message, payloads.text(action, "action_id"), payloads.value(action)
-        )
+        action_id = payloads.text(payloads.clicked(body), "action_id")
+        message = replies.with_retry(message, action_id, payloads.value(body))
     if message is not None and place is not AnswerAt.NOWHERE:
         await respond(message, replace=stands or (is_clicked and is_ok))
     return answer.outcome

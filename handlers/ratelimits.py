@@ -12,7 +12,7 @@ from bot.slack.messages import block_kit, ids, replies
 from bot.slack.messages.block_kit import Message
 from handlers import payloads
 from handlers.bolt import GatehouseApp
-from handlers.listening import COMMAND, Needs, acknowledge
+from handlers.listening import Needs
 from handlers.payloads import Body
 from handlers.progress import AnswerAt
 from handlers.sharing import with_share
@@ -21,19 +21,15 @@ from handlers.sharing import with_share
 def register(app: GatehouseApp, bot: Gatehouse) -> None:
     """Register `/ratelimits`, the buttons and the menu of its answers, and those on alerts."""
     limits = RatelimitsCommand(bot.inventory.ratelimits, bot.inventory.alerts)
-    answer = app.commands.listener(RATELIMITS, parse_ratelimits, limits.answer)
-    reads = Needs(Permission.READ)
+    after_ack = app.listening.after_ack
     turns = Needs(Permission.READ, AnswerAt.CLICKED)
     checks = Needs(Permission.REFRESH)
-    app.command("/ratelimits", middleware=[COMMAND])(ack=acknowledge, lazy=[answer])
-    for action_id, needs, listener in (
-        (ids.row_of(ids.RATELIMITS_PAGE), turns, limits.turn),
-        (ids.RATELIMITS_REFRESH, turns, limits.show),
-        (ids.RATELIMITS_SHOW, reads, limits.show),
-        (ids.RATELIMITS_CHECK, checks, limits.check),
-        (ids.INCIDENT_MUTE, checks, limits.mute),
-    ):
-        app.action(action_id, middleware=[needs])(ack=acknowledge, lazy=[listener])
+    app.command("/ratelimits")(app.commands.listener(RATELIMITS, parse_ratelimits, limits.answer))
+    app.action(ids.row_of(ids.RATELIMITS_PAGE))(after_ack(limits.turn, turns))
+    app.action(ids.RATELIMITS_REFRESH)(after_ack(limits.show, turns))
+    app.action(ids.RATELIMITS_SHOW)(after_ack(limits.show, Needs(Permission.READ)))
+    app.action(ids.RATELIMITS_CHECK)(after_ack(limits.check, checks))
+    app.action(ids.INCIDENT_MUTE)(after_ack(limits.mute, checks))
 
 
 class RatelimitsCommand:
@@ -67,30 +63,30 @@ class RatelimitsCommand:
             error = RATELIMITS.misuse(none.sentence, kind)
             raise error.suggesting(none.unknown, none.closest) from none
 
-    async def turn(self, person: Person, action: Body) -> Message:
+    async def turn(self, person: Person, body: Body) -> Message:
         """Handle the `Previous`, `Next` and `Refresh` buttons of the overview."""
-        return await self._ratelimits.overview(person, _number_in(action))
+        return await self._ratelimits.overview(person, _number_in(body))
 
-    async def show(self, action: Body, body: Body) -> Message:
+    async def show(self, _person: Person, body: Body) -> Message:
         """Handle the `Open an organization…` menu and the `Refresh` button of one organization."""
-        return await self._detail(_key_in(action), body)
+        return await self._detail(_key_in(body), body)
 
     async def _detail(self, key: OrganizationKey, body: Body) -> Message:
         detail = await self._ratelimits.detail(key)
         return with_share(detail, f"/ratelimits {key.path}", body)
 
-    async def check(self, person: Person, action: Body) -> Message:
+    async def check(self, person: Person, body: Body) -> Message:
         """Handle `Check now`: make a test call or, during a block, show stored data."""
-        return await self._ratelimits.check(person, _key_in(action))
+        return await self._ratelimits.check(person, _key_in(body))
 
-    async def mute(self, person: Person, action: Body) -> Message:
+    async def mute(self, person: Person, body: Body) -> Message:
         """Handle the `Mute 1 h` button on an alert."""
-        return await self._alerts.mute(person, _number_in(action))
+        return await self._alerts.mute(person, _number_in(body))
 
 
-def _key_in(action: Body) -> OrganizationKey:
-    return OrganizationKey.of_path(payloads.value(action))
+def _key_in(body: Body) -> OrganizationKey:
+    return OrganizationKey.of_path(payloads.value(body))
 
 
-def _number_in(action: Body) -> int:
-    return block_kit.number_of(payloads.value(action))
+def _number_in(body: Body) -> int:
+    return block_kit.number_of(payloads.value(body))

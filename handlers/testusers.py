@@ -32,7 +32,7 @@ from bot.testusers.parts import Parts
 from bot.testusers.rendering import answer_to
 from handlers import payloads
 from handlers.bolt import GatehouseApp
-from handlers.listening import COMMAND, STORED_CLICK, Needs, acknowledge, form_check
+from handlers.listening import STORED_CLICK, Needs, form_check
 from handlers.payloads import Body
 from handlers.progress import AnswerAt
 from handlers.sharing import with_share
@@ -61,44 +61,31 @@ INPUTS = {
 def register(app: GatehouseApp, bot: Gatehouse) -> None:
     """Register `/testusers`, its form, and the buttons on cards and pages."""
     testusers = Testusers(bot)
-    answer = app.commands.listener(TESTUSERS, parse_testusers, testusers.answer)
-    app.command("/testusers", middleware=[COMMAND])(ack=acknowledge, lazy=[answer])
+    after_ack, before_ack = app.listening.after_ack, app.listening.before_ack
+    app.command("/testusers")(app.commands.listener(TESTUSERS, parse_testusers, testusers.answer))
     for kind, show in PAGES.items():
         turns = Needs(TESTUSERS.permission(kind), AnswerAt.CLICKED)
-        app.action(ids.row_of(ids.testusers_page(kind)), middleware=[turns])(
-            ack=acknowledge, lazy=[testusers.turn(show)]
-        )
+        app.action(ids.row_of(ids.testusers_page(kind)))(after_ack(testusers.turn(show), turns))
     asks = Needs(Permission.REQUEST)
-    for action_id, listener in (
-        (ids.HOME_TESTUSERS, testusers.open_form),
-        (ids.TESTUSERS_EXTEND, testusers.fill_in),
-        (ids.TESTUSERS_PERSON, testusers.fill_in),
-        (ids.row_of(ids.TESTUSERS_MORE), testusers.fill_in),
-    ):
-        app.action(action_id, middleware=[asks])(ack=acknowledge, lazy=[listener])
-    app.shortcut(ids.CHANGE_TEST_USERS, middleware=[asks])(
-        ack=acknowledge, lazy=[testusers.open_form]
-    )
+    app.shortcut(ids.CHANGE_TEST_USERS)(after_ack(testusers.open_form, asks))
+    app.action(ids.HOME_TESTUSERS)(after_ack(testusers.open_form, asks))
+    app.action(ids.TESTUSERS_EXTEND)(after_ack(testusers.fill_in, asks))
+    app.action(ids.TESTUSERS_PERSON)(after_ack(testusers.fill_in, asks))
+    app.action(ids.row_of(ids.TESTUSERS_MORE))(after_ack(testusers.fill_in, asks))
+    suggests = Needs(Permission.REQUEST, pace="")
+    app.options(ids.TESTUSERS_FLOW)(app.listening.suggest(testusers.suggest, suggests))
     submits = Needs(Permission.REQUEST, AnswerAt.NEW_MESSAGE, filled_form=filled_form)
     check = form_check(testusers.check_form)
-    app.view(ids.TESTUSERS_FORM, middleware=[submits, check])(
-        ack=acknowledge, lazy=[testusers.request_of_form]
-    )
-    app.options(ids.TESTUSERS_FLOW, middleware=[Needs(Permission.REQUEST, pace="")])(
-        app.runner.suggest(testusers.suggest)
-    )
+    app.view(ids.TESTUSERS_FORM, middleware=[check])(after_ack(testusers.request_of_form, submits))
 
-    store = app.runner.before_acknowledging(testusers.store)
     for act in STORED_ACTS:
-        app.action(f"{ids.TESTUSERS_ACT}{act}", middleware=[STORED_CLICK])(store)
+        app.action(f"{ids.TESTUSERS_ACT}{act}")(before_ack(testusers.store, STORED_CLICK))
     # The flow of the request decides who can deny it.
     asks_why = Needs(Permission.ASK_FOR_HELP)
-    app.action(f"{ids.TESTUSERS_ACT}{Act.DENY}", middleware=[asks_why])(
-        ack=acknowledge, lazy=[testusers.ask_why]
+    app.action(f"{ids.TESTUSERS_ACT}{Act.DENY}")(after_ack(testusers.ask_why, asks_why))
+    app.view(ids.TESTUSERS_DENIAL, middleware=[form_check(check_denial)])(
+        before_ack(testusers.store_denial, STORED_CLICK)
     )
-    check_reason = form_check(check_denial)
-    store_denial = app.runner.before_acknowledging(testusers.store_denial)
-    app.view(ids.TESTUSERS_DENIAL, middleware=[STORED_CLICK, check_reason])(store_denial)
 
 
 class Testusers:
@@ -126,11 +113,11 @@ class Testusers:
         reads = await reading.reader(bot, person)
         return notes.presets(saved, reads.show)
 
-    def turn(self, show: Show) -> Callable[[Person, Body, Body], Awaitable[Message]]:
+    def turn(self, show: Show) -> Callable[[Person, Body], Awaitable[Message]]:
         """Return the listener for the buttons that turn the pages of `show`."""
 
-        async def turn(person: Person, action: Body, body: Body) -> Message:
-            page = pages.FlowPage.of(payloads.value(action))
+        async def turn(person: Person, body: Body) -> Message:
+            page = pages.FlowPage.of(payloads.value(body))
             return await self._show(show, person, page, body)
 
         return turn
@@ -164,10 +151,10 @@ class Testusers:
         await bot.slack.open_view(trigger_id, form)
         return None
 
-    async def fill_in(self, person: Person, action: Body, body: Body) -> Message | None:
+    async def fill_in(self, person: Person, body: Body) -> Message | None:
         """Open a prefilled form. For `+2 h` and `+1 day`, request the extension without a form."""
         bot = self._bot
-        known = Prefilled.of(payloads.value(action))
+        known = Prefilled.of(payloads.value(body))
         if not known.more_seconds:
             return await self._open_form(person, body, known)
         until = await asking.later_end(bot, known)
@@ -184,10 +171,11 @@ class Testusers:
         asked = await asking.ask(bot, person, typed)
         return await answer_to(bot, person, asked, has_typed_time=typed.until is not None)
 
-    async def store(self, action: Body, body: Body) -> None:
+    async def store(self, _person: None, body: Body) -> None:
         """Store a click on a button of a request so that a job can carry it out."""
-        act = Act(payloads.text(action, "action_id").removeprefix(ids.TESTUSERS_ACT))
-        await self._store(act, payloads.value(action), body)
+        action_id = payloads.text(payloads.clicked(body), "action_id")
+        act = Act(action_id.removeprefix(ids.TESTUSERS_ACT))
+        await self._store(act, payloads.value(body), body)
 
     async def _store(self, act: Act, value: str, body: Body, reason: str = "") -> None:
         shown = ShownRequest.of(value)
@@ -202,15 +190,16 @@ class Testusers:
         )
         await store_click(self._bot, interaction)
 
-    async def ask_why(self, person: Person, action: Body, body: Body) -> None:
+    async def ask_why(self, person: Person, body: Body) -> None:
         """Handle `Deny`: if the request can still be denied, open a form that asks for a reason."""
-        shown = ShownRequest.of(payloads.value(action))
+        shown = ShownRequest.of(payloads.value(body))
         request = await deciding.look_to_deny(self._bot, person, shown)
         form = forms.denial_form(request, payloads.response_url(body))
         await self._bot.slack.open_view(payloads.text(body, "trigger_id"), form)
 
-    async def store_denial(self, view: Body, body: Body) -> None:
+    async def store_denial(self, _person: None, body: Body) -> None:
         """Store a denial and its reason so that a job can deny the request."""
+        view = payloads.part(body, "view")
         value = payloads.hidden(view, "request")
         await self._store(Act.DENY, value, body, _reason(view))
 
@@ -229,9 +218,9 @@ class Testusers:
         at = ids.TESTUSERS_UNTIL if parsed.until else ids.TESTUSERS_FOR
         return {at: problem} if problem else {}
 
-    async def request_of_form(self, person: Person, view: Body) -> Message | None:
+    async def request_of_form(self, person: Person, body: Body) -> Message | None:
         """Make the request described in a submitted form."""
-        typed = parse_form(_typed_form(view))
+        typed = parse_form(_typed_form(payloads.part(body, "view")))
         return await self._request(person, typed) if isinstance(typed, ChangeRequest) else None
 
     async def suggest(self, person: Person, body: Body) -> list[SlackBlock]:

@@ -1,8 +1,10 @@
 """The server accepts only signed requests from Slack, and reports its health and metrics."""
 
 import io
+import json
 import time
-from urllib.parse import urlencode
+from typing import Any
+from urllib.parse import quote, urlencode
 
 import aiohttp
 import pytest
@@ -16,7 +18,6 @@ from bot.metrics import Metrics
 from bot.ops.clock import SystemClock
 from bot.server import MOST_BYTES, is_local, make_server
 from bot.slack.messages.block_kit import Message
-from handlers.listening import COMMAND as NEEDS
 from sandbox.slack.delivery import sign
 from tests.support.listening import small_bot
 
@@ -140,7 +141,6 @@ BROKEN = [
     (b"{}", "application/json"),
     (b"[" * 200_000, "application/json"),
     (b'{"type": "event_callback"}', "text/plain"),
-    (COMMAND, "application/json"),
     (b'{"type": "event_callback", "event": {"type": "x"}, "command": 7}', "application/json"),
     (b'payload={"type": "shortcut", "callback_id": "x", "command": "/x"}', FORM),
 ]
@@ -149,6 +149,34 @@ BROKEN = [
 async def test_a_signed_body_of_another_form_is_refused(bot):
     for body, kind in BROKEN:
         assert await post(bot, body, signed(bot.slack.signing_secret, body, kind=kind)) == 401
+
+
+KINDS = [FORM, "application/json", "text/plain", "multipart/form-data; boundary=x", ""]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_signed_body_means_the_same_with_every_content_type(bot, kind):
+    clicks, body = [], json.dumps(message_with_a_click_inside()).encode()
+
+    async def clicked(ask):
+        clicks.append(ask)
+
+    bot.action("press", clicked)
+    headers = signed(bot.slack.signing_secret, body, kind=kind)
+    # It's an event that nobody listens to.
+    assert await post(bot, body, headers) == 404
+    assert await post(bot, COMMAND, signed(bot.slack.signing_secret, COMMAND, kind=kind)) == 200
+    await bot.parts.tasks.drain(5)
+    assert clicks == []
+
+
+def message_with_a_click_inside() -> dict[str, Any]:
+    """Return an event with a text that would be a click if the body were read as a form."""
+    action = {"type": "button", "action_id": "press", "block_id": "b", "value": "7"}
+    click = {"type": "block_actions", "user": {"id": "U0APPROVER"}, "actions": [action]}
+    text = f"hello &payload={quote(json.dumps(click))}&x="
+    event = {"type": "message", "channel_type": "im", "user": "U0NOROLE", "text": text}
+    return {"type": "event_callback", "event_id": "Ev1", "event": event}
 
 
 async def test_type_that_nobody_listens_to_is_not_found(bot):
@@ -191,7 +219,7 @@ async def test_fault_of_ours_is_a_500_and_counted(bot, capsys, caplog):
     async def broken():
         raise RuntimeError("ours")
 
-    bot.app.command("/broken", middleware=[NEEDS])(broken)
+    bot.app.command("/broken")(broken)
     asked = urlencode({"command": "/broken", "user_id": "U0VIEWER"}).encode()
     assert await post(bot, asked, signed(bot.slack.signing_secret, asked)) == 500
     assert (await bot.outcomes())["slack.request", "broken"] == 1

@@ -18,8 +18,8 @@ from tests.support.listening import USER, seen, shown_button
 
 
 def register_stored(bot, keep, seconds=1.5):
-    store = bot.app.runner.before_acknowledging(keep, seconds)
-    bot.app.action("press", middleware=[STORED_CLICK])(store)
+    store = bot.app.listening.before_ack(keep, STORED_CLICK, seconds=seconds)
+    bot.app.action("press")(store)
 
 
 async def held_storing(bot, seconds=1.5):
@@ -29,9 +29,9 @@ async def held_storing(bot, seconds=1.5):
     """
     stored, go_on = [], asyncio.Event()
 
-    async def keep(action):
+    async def keep(_person, body):
         await go_on.wait()
-        stored.append(action["value"])
+        stored.append(payloads.value(body))
 
     message = await shown_button(bot)
     register_stored(bot, keep, seconds)
@@ -62,7 +62,7 @@ async def test_slowly_stored_click_is_acknowledged_in_time(bot):
     [(DatabaseUnavailable(), "Nothing was changed"), (KeyError("x"), "Reference: `")],
 )
 async def test_a_click_that_cannot_be_stored_gets_an_answer(bot, error, words):
-    async def keep():
+    async def keep(_person, _body):
         raise error
 
     message = await shown_button(bot)

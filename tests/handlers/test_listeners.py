@@ -3,12 +3,13 @@
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
 from bot.errors import NotFound
 from bot.permissions import Permission
 from bot.slack.messages.block_kit import Message
 from handlers import listening, progress
-from handlers.listening import STORED_CLICK, Needs, acknowledge
+from handlers.listening import STORED_CLICK, Needs
 from handlers.progress import AnswerAt
 from tests.support.entry_points import EntryPoint, payload_of
 from tests.support.listening import (
@@ -144,12 +145,11 @@ async def test_stored_clicks_over_the_limit_are_not_stored():
     async with small_bot(commands_per_minute=1) as bot:
         stored = []
 
-        async def keep(action):
-            stored.append(action)
+        async def keep(_person, body):
+            stored.append(body)
 
         message = await shown_button(bot)
-        store = bot.app.runner.before_acknowledging(keep)
-        bot.app.action("press", middleware=[STORED_CLICK])(store)
+        bot.app.action("press")(bot.app.listening.before_ack(keep, STORED_CLICK))
         for _ in range(6):
             assert (await bot.slack.click(USER, message, "Next")).status == 200
         await bot.outcomes()
@@ -162,15 +162,15 @@ async def test_forms_over_the_limit_are_declined_kindly(is_stored):
     async with small_bot(commands_per_minute=1) as bot:
         done = []
 
-        async def work(view):
-            done.append(view)
+        async def work(_person, body):
+            done.append(body)
 
         if is_stored:
-            store = bot.app.runner.before_acknowledging(work)
-            bot.app.view("form", middleware=[STORED_CLICK])(store)
+            listener = bot.app.listening.before_ack(work, STORED_CLICK)
         else:
             asks = Needs(Permission.ASK_FOR_HELP, AnswerAt.NEW_MESSAGE, filled_form=lambda _: "7")
-            bot.app.view("form", middleware=[asks])(ack=acknowledge, lazy=[work])
+            listener = bot.app.listening.after_ack(work, asks)
+        bot.app.view("form")(listener)
         asked = EntryPoint("submission", "form", None, "{}")
         for _ in range(4):
             body = payload_of(bot.slack, USER, asked, "{}")
@@ -186,14 +186,29 @@ async def test_forms_over_the_limit_are_declined_kindly(is_stored):
 async def test_a_type_ahead_in_trouble_gets_no_option(bot, error, monkeypatch):
     monkeypatch.setattr(listening, "SUGGEST_SECONDS", 0.1)
 
-    async def suggest():
+    async def suggest(_person, _body):
         if error is None:
             await asyncio.Event().wait()
         raise error
 
     asks = Needs(Permission.REQUEST, pace="")
-    bot.app.options("menu", middleware=[asks])(bot.app.runner.suggest(suggest))
+    bot.app.options("menu")(bot.app.listening.suggest(suggest, asks))
     asked = EntryPoint("options", "menu", None, "typed")
     payload = payload_of(bot.slack, USER, asked, "typed")
     delivery = await bot.slack._deliverer.interaction(payload)
     assert (delivery.status, delivery.json["options"]) == (200, [])
+
+
+async def test_an_error_outside_the_answer_is_logged(bot, monkeypatch):
+    async def broken(*_, **__):
+        raise KeyError("x")
+
+    work = Held(Message("done"))
+    bot.command("/x", work)
+    monkeypatch.setattr(bot.app.listening, "answer", broken)
+    with capture_logs() as logs:
+        assert (await bot.slack.command(USER, CHANNEL, "/x")).status == 200
+        await bot.parts.tasks.drain(5)
+    (line,) = [line for line in logs if line["event"] == "task.broken"]
+    assert (line["task"], line["log_level"]) == ("/x", "error")
+    assert isinstance(line["exc_info"], KeyError)

@@ -9,17 +9,22 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from slack_bolt.async_app import AsyncApp
 
 from bot.audit.reading import latest
-from bot.commands import COMMANDS
+from bot.metrics import Metrics
 from bot.permissions import LEAST_ROLE, RANK, Permission, Role
-from handlers.app import slack_app
-from handlers.bolt import SlackRequest
-from handlers.listening import Needs
+from handlers.app import NAMES, slack_app
+from handlers.bolt import ListenerWithoutNeedsError
 from sandbox.people import OTHER_TEAM_ID, Person
 from sandbox.slack.messages import View
-from tests.support.entry_points import ENTRY_POINTS, EntryPoint, deliver, payload_of, write
+from tests.support.entry_points import (
+    KNOWN,
+    LISTENERS,
+    EntryPoint,
+    Registered,
+    deliver,
+    write,
+)
 from tests.support.world import World, running_world
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -71,6 +76,11 @@ def least_and_next(permission: Permission) -> list[str]:
     return [list(Role)[rank].value, list(Role)[rank - 1].value if rank else "no role"]
 
 
+# A new button, form or shortcut gets a row of its own.
+NEW = [
+    item.row() for item in LISTENERS if item.name and not any(item.has(entry) for entry in KNOWN)
+]
+ENTRY_POINTS = [*KNOWN, *NEW]
 CASES = [(who, entry) for entry in ENTRY_POINTS for who in least_and_next(entry.permission)]
 # Every kind of person at one entry point of each kind; tests/bot has every role and permission.
 EACH_WAY = {entry.kind: entry for entry in ENTRY_POINTS}
@@ -136,47 +146,42 @@ async def test_a_stranger_who_mistypes_is_refused_like_any_other(world: World, c
     assert (await refusals(world))[: -len(before) or None] == [("U0STRANGER", "ask_for_help")]
 
 
-def needs_of(listener: Any) -> Needs | None:
-    return next((item for item in listener.middleware if isinstance(item, Needs)), None)
+def reached(entry: EntryPoint) -> Registered:
+    """Return the first listener that matches the entry point, just as Bolt would."""
+    return next(item for item in LISTENERS if item.has(entry))
 
 
-async def reached(world: World, app: AsyncApp, entry: EntryPoint) -> Any:
-    """Find the first listener that matches the entry point, just as Bolt would."""
-    if entry.kind == "command":
-        body: dict[str, Any] = {"command": entry.name}
-    elif entry.kind == "event":
-        body = {"type": "event_callback", "event": {"type": entry.name}}
-    else:
-        body = payload_of(world.slack, "U0ADMIN", entry, entry.sample)
-    request = SlackRequest(body, {})
-    for listener in app._async_listeners:
-        if await listener.async_matches(req=request, resp=None):
-            return listener
-    raise AssertionError(entry)
-
-
-async def test_every_listener_is_in_the_table(world: World) -> None:
-    app = slack_app(world.bot)
-    found = [await reached(world, app, entry) for entry in ENTRY_POINTS]
-    assert [item for item in app._async_listeners if needs_of(item) and item not in found] == []
-
-
-async def test_every_form_of_a_command_is_in_the_table() -> None:
-    described = {
-        (command.name, form.kind, form.permission) for command in COMMANDS for form in command.forms
-    }
-    rows = {(point.name, point.form, point.permission) for point in ENTRY_POINTS if point.form}
-    assert described == rows
-
-
-async def test_every_listener_requires_what_the_table_says(world: World) -> None:
-    app = slack_app(world.bot)
+async def test_every_listener_requires_what_the_table_says() -> None:
     for entry in ENTRY_POINTS:
-        needs = needs_of(await reached(world, app, entry))
+        needs = reached(entry).needs
         # Stored clicks, events and `Deny` are checked later, as `test_the_role_decides` shows.
-        is_earlier = needs is not None and needs.permission is not None
-        if entry.kind != "command" and is_earlier and entry.name != "testusers.deny":
+        is_later = needs.permission is None or entry.name == "testusers.deny"
+        if entry.kind != "command" and not is_later:
             assert needs.permission is entry.permission, entry
+
+
+async def test_every_listener_has_a_counter_from_the_start() -> None:
+    metrics = Metrics()
+    metrics.expect_commands(NAMES)
+    broken = {
+        sample.labels["name"]
+        for family in metrics.commands.collect()
+        for sample in family.samples
+        if sample.labels["outcome"] == "broken"
+    }
+    # An unknown name has no alert.
+    names = {item.name for item in LISTENERS if item.name}
+    assert names - broken == set()
+
+
+async def test_listener_without_needs_ends_the_start(world: World) -> None:
+    async def forgotten(ack: Any) -> None:
+        await ack()
+
+    app = slack_app(world.bot)
+    app.action("gone.button")(forgotten)
+    with pytest.raises(ListenerWithoutNeedsError, match=r"test_permissions\..*forgotten.*Needs"):
+        app.require_needs()
 
 
 def one_world(tmp_path, roles, **settings):

@@ -3,7 +3,7 @@
 import pytest
 
 from bot.errors import DatabaseUnavailable
-from tests.support.world import NORA, OTTO, VERA, running_world
+from tests.support.world import ADA, NORA, OTTO, VERA, running_world
 
 
 def answers(world, user: str) -> list[str]:
@@ -183,3 +183,31 @@ async def test_shortcut_without_a_role_opens_nothing_and_says_who_helps(world):
     (said,) = await world.slack.until(lambda: answers(world, NORA))
     assert "Adam Admin manages access" in said
     assert world.slack.workspace.open_view(NORA) is None
+
+
+EARLIER = "is from an earlier version of Gatehouse and no longer works."
+
+
+async def test_shortcut_that_no_longer_exists_is_outdated(world):
+    message = world.slack.say(ADA, "C0GENERAL", "Please add +15550100")
+    await world.slack.message_shortcut(OTTO, message, "add_as_test_users")
+    assert (await world.answer(OTTO)).text == f"This shortcut {EARLIER}"
+    await world.slack.shortcut(OTTO, "gone")
+    assert await world.slack.until(lambda: answers(world, OTTO)) == [f"This shortcut {EARLIER}"]
+
+
+async def test_form_that_no_longer_exists_is_outdated(world):
+    await world.slack.command(OTTO, "C0GENERAL", "/testusers", "")
+    form = await world.form(OTTO)
+    form.body["callback_id"] = "gone"
+    await world.slack.submit(OTTO, form, {"Flow": "welcome", "Identities": "+15550100"})
+    assert (await world.answer(OTTO)).text == f"This form {EARLIER}"
+    assert world.slack.workspace.open_view(OTTO) is None
+
+
+async def test_button_in_home_that_no_longer_exists_is_outdated(world):
+    await world.slack.open_home(OTTO)
+    home = await world.slack.until(lambda: world.slack.workspace.homes[OTTO])
+    home.blocks[0]["elements"][0]["action_id"] = "gone"
+    await world.slack.click(OTTO, home, "Change test users")
+    assert await world.slack.until(lambda: answers(world, OTTO)) == [f"This button {EARLIER}"]

@@ -1,19 +1,26 @@
 """Lists the bot's entry points and the permission that each one requires.
 
-`tests/handlers/test_permissions.py` fails if a listener is missing from the list or requires a
-different permission. The function `deliver` triggers an entry point.
+The rows of commands come from `bot.commands`. `LISTENERS` is what is registered with Bolt:
+`tests/handlers/test_permissions.py` adds a row for each button, form or shortcut that has none
+here, and fails if one requires a different permission. `deliver` triggers an entry point.
 """
 
+import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from bot.app import gatehouse
 from bot.commands import COMMANDS
 from bot.permissions import Permission
 from bot.slack.messages import ids
+from handlers.app import slack_app
+from handlers.listening import Needs
 from sandbox.slack.messages import Message, View
 from sandbox.slack.payloads import Sender
 from sandbox.slack.server import RunningSlack
+from tests.support.settings import LEAST, read_settings
 from tests.support.world import World
 
 Kind = Literal["command", "action", "view", "options", "event", "shortcut"]
@@ -51,12 +58,28 @@ def _pressed(action_id: str, permission: Permission, value: str = "") -> EntryPo
     return EntryPoint("action", action_id, permission, value)
 
 
+# What to type for a form if its example can't be used: these changes are already in effect, so
+# requesting them leaves nothing behind.
+SAMPLES = {
+    "add": "add welcome +15550100001 because a test",
+    "remove": "remove welcome +15550100009 because done",
+    "now": "add survey ada@example.com now because urgent",
+    "save_preset": "preset save demo-team +15550100001",
+    "audit": "audit",
+}
+FORMS: Rows = tuple(
+    _typed(
+        command.name,
+        SAMPLES.get(form.kind, form.example or form.arguments),
+        form.permission,
+        form.kind,
+    )
+    for command in COMMANDS
+    for form in command.forms
+)
+HELP: Rows = tuple(_typed(command.name, "help", Permission.ASK_FOR_HELP) for command in COMMANDS)
+
 ORGS: Rows = (
-    _typed("/orgs", "", Permission.READ, "list"),
-    _typed("/orgs", "EUR", Permission.READ, "search"),
-    _typed("/orgs", "show 10234695", Permission.READ, "show"),
-    _typed("/orgs", "refresh", Permission.REFRESH, "refresh"),
-    _typed("/orgs", "help", Permission.ASK_FOR_HELP),
     _pressed(f"{ids.ORGS_PAGE}.next", Permission.READ, '{"q": "", "p": 1}'),
     _pressed(f"{ids.ORGS_PAGE}.previous", Permission.READ, '{"q": "", "p": 0}'),
     _pressed(ids.ORGS_REFRESH, Permission.REFRESH, '{"q": "", "p": 0}'),
@@ -70,23 +93,7 @@ def _input(block_id: str, typed: str) -> dict[str, Any]:
     return {block_id: {"typed": {"type": "plain_text_input", "value": typed}}}
 
 
-# These changes are already in effect, so requesting them leaves nothing behind.
 TESTUSERS: Rows = (
-    _typed("/testusers", "", Permission.REQUEST, "form"),
-    _typed("/testusers", "help", Permission.ASK_FOR_HELP),
-    _typed("/testusers", "list welcome", Permission.READ, "list"),
-    _typed("/testusers", "history welcome", Permission.READ, "history"),
-    _typed("/testusers", "requests", Permission.READ, "requests"),
-    _typed("/testusers", "mine", Permission.READ, "mine"),
-    _typed("/testusers", "review", Permission.REQUEST, "review"),
-    _typed("/testusers", "presets", Permission.READ, "presets"),
-    _typed("/testusers", "preset save demo-team +15550100001", Permission.REQUEST, "save_preset"),
-    _typed("/testusers", "preset delete demo-team", Permission.REQUEST, "delete_preset"),
-    _typed("/testusers", "add welcome +15550100001 because a test", Permission.REQUEST, "add"),
-    _typed("/testusers", "remove welcome +15550100009 because done", Permission.REQUEST, "remove"),
-    _typed(
-        "/testusers", "add survey ada@example.com now because urgent", Permission.OVERRIDE, "now"
-    ),
     _pressed(f"{ids.TESTUSERS_ACT}approve", Permission.DECIDE, "none"),
     _pressed(f"{ids.TESTUSERS_ACT}deny", Permission.DECIDE, "none"),
     _pressed(f"{ids.TESTUSERS_ACT}retry", Permission.DECIDE, "none"),
@@ -124,27 +131,9 @@ TESTUSERS: Rows = (
     EntryPoint("options", ids.TESTUSERS_FLOW, Permission.REQUEST, "wel"),
 )
 
-EMAILKEY: Rows = (
-    _typed("/emailkey", "check", Permission.READ, "check"),
-    _typed("/emailkey", "templates", Permission.READ, "templates"),
-    _typed("/emailkey", "help", Permission.ASK_FOR_HELP),
-    _pressed(f"{ids.EMAILKEY_PAGE}.next", Permission.READ),
-)
-
-GATEHOUSE: Rows = (
-    _typed("/gatehouse", "", Permission.ASK_FOR_HELP),
-    _typed("/gatehouse", "help", Permission.ASK_FOR_HELP),
-    _typed("/gatehouse", "whoami", Permission.ASK_FOR_HELP, "whoami"),
-    _typed("/gatehouse", "status", Permission.READ, "status"),
-    _typed("/gatehouse", "audit", Permission.READ_AUDIT, "audit"),
-)
+EMAILKEY: Rows = (_pressed(f"{ids.EMAILKEY_PAGE}.next", Permission.READ),)
 
 RATELIMITS: Rows = (
-    _typed("/ratelimits", "", Permission.READ, "all"),
-    _typed("/ratelimits", "10234695", Permission.READ, "one"),
-    _typed("/ratelimits", "check 10234695", Permission.REFRESH, "check"),
-    _typed("/ratelimits", "plan 10234695 standard", Permission.SET_PLAN, "plan"),
-    _typed("/ratelimits", "help", Permission.ASK_FOR_HELP),
     _pressed(f"{ids.RATELIMITS_PAGE}.next", Permission.READ, "1"),
     _pressed(f"{ids.RATELIMITS_PAGE}.previous", Permission.READ, "0"),
     _pressed(f"{ids.RATELIMITS_PAGE}.refresh", Permission.READ, "0"),
@@ -167,22 +156,65 @@ HOME: Rows = (
     EntryPoint("event", "message", Permission.ASK_FOR_HELP, "hello"),
 )
 
-# Anyone in this workspace who presses a retired button gets an explanation.
+# Anyone in this workspace who uses a retired button, shortcut or form gets an explanation.
 UNKNOWN: Rows = (
     _typed("/gone", "", Permission.ASK_FOR_HELP),
     _pressed("gone.button", Permission.ASK_FOR_HELP),
+    EntryPoint("shortcut", "gone", Permission.ASK_FOR_HELP),
+    EntryPoint("view", "gone", Permission.ASK_FOR_HELP, '{"reply_to": "RESPONSE_URL"}'),
 )
 
-KNOWN: Rows = (*ORGS, *RATELIMITS, *TESTUSERS, *EMAILKEY, *GATEHOUSE, *HOME, *UNKNOWN)
-# A command without rows above is tried with its own examples.
-NEW: Rows = tuple(
-    _typed(command.name, form.example or form.arguments, form.permission, form.kind)
-    for command in COMMANDS
-    if command.name not in {entry.name for entry in KNOWN}
-    for form in command.forms
-)
-ENTRY_POINTS = (*KNOWN, *NEW)
+KNOWN: Rows = (*FORMS, *HELP, *ORGS, *RATELIMITS, *TESTUSERS, *EMAILKEY, *HOME, *UNKNOWN)
 
+
+@dataclass(frozen=True)
+class Registered:
+    """A listener that is registered with Bolt. `matches` is the constraint that was given."""
+
+    kind: str
+    matches: str | re.Pattern[str]
+    needs: Needs
+
+    def has(self, entry: EntryPoint) -> bool:
+        """Return True if the entry point reaches this listener."""
+        if isinstance(self.matches, str):
+            return (self.kind, self.matches) == (entry.kind, entry.name)
+        return self.kind == entry.kind and self.matches.search(entry.name) is not None
+
+    @property
+    def name(self) -> str:
+        """A name that the constraint matches, such as `orgs.page` for a row of buttons."""
+        if isinstance(self.matches, str):
+            return self.matches
+        return re.sub(r"\^|\\|\(.*", "", self.matches.pattern)
+
+    def row(self) -> EntryPoint:
+        """Return a row for this listener, which knows only its permission."""
+        permission = self.needs.permission or Permission.ASK_FOR_HELP
+        return EntryPoint(self.kind, self.name, permission)
+
+
+async def _registered() -> list[Registered]:
+    """Return all listeners, in the order in which Bolt tries them."""
+    async with gatehouse(read_settings(LEAST)) as bot:
+        app = slack_app(bot)
+        return [
+            Registered(*_constraint(item.matchers[0].func), app.listening.needs[item.ack_function])
+            for item in app._async_listeners
+        ]
+
+
+def _constraint(function: Any) -> tuple[str, str | re.Pattern[str]]:
+    """Return what Bolt's matcher matches, such as `action` and `orgs.show`."""
+    for value in (cell.cell_contents for cell in function.__closure__):
+        if callable(value):
+            return _constraint(value)
+        if isinstance(value, str | re.Pattern):
+            return function.__qualname__.partition(".")[0].partition("_")[0], value
+    raise AssertionError(f"Bolt's matcher has changed: {function}")
+
+
+LISTENERS = asyncio.run(_registered())
 
 CHANNEL = "C0GENERAL"
 
@@ -270,10 +302,6 @@ def payload_of(slack: RunningSlack, user: str, entry: EntryPoint, sample: str) -
         asked = {"action_id": entry.name, "block_id": "b", "value": sample}
         return {**sender.common("block_suggestion"), **common, **asked}
     if entry.kind == "shortcut":
-        message = Message(CHANNEL, "1.000001", user, sample)
-        url = common["response_url"]
-        if sample:
-            return sender.message_action(entry.name, message, url)
         return sender.shortcut(entry.name)
     view = {
         "id": "V0",

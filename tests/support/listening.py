@@ -24,7 +24,7 @@ from bot.slack.replies import Replies
 from bot.tasks import Tasks
 from handlers.bolt import GatehouseApp
 from handlers.endpoint import SlackEndpoint
-from handlers.listening import COMMAND, Needs, acknowledge
+from handlers.listening import COMMAND, Needs
 from handlers.progress import AnswerAt
 from sandbox.slack.server import RunningSlack, running_slack
 from tests.support.clock import JumpingClock
@@ -53,10 +53,10 @@ MODAL = {
 Answer = Callable[[Any], Awaitable[Any]]
 
 
-def listener(answer: Answer) -> Answer:
-    """Return a listener that passes Slack's payload to `answer`."""
+def work(answer: Answer) -> Callable[[Any, Any], Awaitable[Any]]:
+    """Return work that passes Slack's payload to `answer`."""
 
-    async def listen(body: Any) -> Any:
+    async def listen(_person: Any, body: Any) -> Any:
         return await answer(body)
 
     return listen
@@ -98,7 +98,7 @@ class SmallBot:
 
     def command(self, name: str, answer: Answer) -> None:
         """Add a listener for the command `name`."""
-        self.app.command(name, middleware=[COMMAND])(ack=acknowledge, lazy=[listener(answer)])
+        self.app.command(name)(self.app.listening.after_ack(work(answer), COMMAND))
 
     def action(
         self,
@@ -108,8 +108,8 @@ class SmallBot:
         permission: Permission = Permission.ASK_FOR_HELP,
     ) -> None:
         """Add a listener for a button."""
-        asks = Needs(permission, place)
-        self.app.action(action_id, middleware=[asks])(ack=acknowledge, lazy=[listener(answer)])
+        needs = Needs(permission, place)
+        self.app.action(action_id)(self.app.listening.after_ack(work(answer), needs))
 
     async def outcomes(self) -> dict[tuple[str, str], float]:
         """Wait until all tasks are done. Count the commands for each name and outcome."""
