@@ -28,12 +28,14 @@ ACK_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3)
 
 
 class Refusal(StrEnum):
-    """The reason for refusing a request to `/slack/events`. The values are metric labels."""
+    """The reason for refusing a request from Slack. The values are metric labels."""
 
     UNSIGNED = "unsigned"
     STALE = "stale"
     WRONG_SIGNATURE = "wrong_signature"
     MALFORMED = "malformed"
+    WRONG_PATH = "wrong_path"
+    LONG_HEADER = "long_header"
 
 
 class Metrics:

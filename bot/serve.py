@@ -36,7 +36,7 @@ from bot.store.causes import cause_of
 from bot.store.engine import process_lock
 from bot.tasks import Flights, SingleFlight
 from handlers.app import slack_app
-from handlers.endpoint import SlackEndpoint
+from handlers.endpoint import Refusals, SlackEndpoint
 
 log = structlog.get_logger(__name__)
 
@@ -115,18 +115,23 @@ class Service:
         settings = self._bot.settings
         bot = self._bot
         secret = revealed(settings.slack_signing_secret)
+        refusals = Refusals(bot.metrics, bot.clock)
         endpoint = (
-            None
-            if settings.slack_app_token
-            else SlackEndpoint(self.app, secret, bot.metrics, bot.clock).handle
+            None if settings.slack_app_token else SlackEndpoint(self.app, secret, refusals).handle
         )
         token = revealed(settings.metrics_token)
-        server = make_server(endpoint, self.missing, self._scrape, token, self._bot.health.besides)
+        besides = self._bot.health.besides
+        server = make_server(
+            endpoint, self.missing, self._scrape, token, besides, refusals.misdirected
+        )
         runner = web.AppRunner(server, access_log=None, shutdown_timeout=HANG_UP_SECONDS)
         await runner.setup()
         address = f"{settings.host}:{settings.port}"
         try:
-            await Site(runner, (settings.host, settings.port), MOST_CONNECTIONS).start()
+            site = Site(
+                runner, (settings.host, settings.port), MOST_CONNECTIONS, refusals.unreadable
+            )
+            await site.start()
             self.addresses = [f"http://{host}:{port}" for host, port, *_ in runner.addresses]
             log.info("listening", addresses=self.addresses)
             if bot.inventory.gateway is not None and settings.gateway_port is not None:

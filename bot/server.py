@@ -8,6 +8,7 @@ invalid HTTP requests.
 import asyncio
 import hmac
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 import structlog
@@ -21,6 +22,7 @@ from bot.ops.secrets import is_loopback
 log = structlog.get_logger(__name__)
 
 MOST_BYTES = 1024 * 1024
+SIGNATURE = "X-Slack-Signature"
 # Prefixes of headers that proxies add. Behind a proxy, every client looks local.
 FORWARDED = (
     "forwarded",
@@ -57,11 +59,13 @@ def make_server(
     scrape: Callable[[], Awaitable[bytes]],
     metrics_token: str | None,
     besides: Callable[[], Sequence[str]] = list,
+    misdirected: Callable[[], None] = lambda: None,
 ) -> web.Application:
     """Return the aiohttp application. In Socket Mode, `slack` is None.
 
     `ready` returns the name of the part that isn't ready, or None. `besides` returns problems that
     don't affect readiness. Without `metrics_token`, only this machine can read the metrics.
+    `misdirected` is called for a request with Slack's signature for another path or method.
     """
 
     async def healthz(_request: web.Request) -> web.Response:
@@ -85,17 +89,23 @@ def make_server(
         kind = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
         return web.Response(body=await scrape(), headers=kind)
 
-    async def hide_version(_request: web.Request, response: web.StreamResponse) -> None:
-        response.headers["Server"] = "Gatehouse"
-
     server = web.Application(client_max_size=MOST_BYTES)
-    server.on_response_prepare.append(hide_version)
+    server.on_response_prepare.append(partial(_prepare, misdirected))
     server.router.add_get("/healthz", healthz)
     server.router.add_get("/readyz", readyz)
     server.router.add_get("/metrics", metrics)
     if slack is not None:
         server.router.add_post("/slack/events", slack)
     return server
+
+
+async def _prepare(
+    misdirected: Callable[[], None], request: web.Request, response: web.StreamResponse
+) -> None:
+    response.headers["Server"] = "Gatehouse"
+    # aiohttp found no route.
+    if request.match_info.http_exception is not None and SIGNATURE in request.headers:
+        misdirected()
 
 
 def is_local(request: web.Request) -> bool:

@@ -23,6 +23,7 @@ from slack_sdk.signature import SignatureVerifier
 
 from bot.metrics import Metrics, Refusal
 from bot.ops.clock import Clock
+from bot.server import MOST_BYTES, SIGNATURE, TOO_LONG, malformed
 from handlers.bolt import slack_request
 
 log = structlog.get_logger(__name__)
@@ -64,18 +65,42 @@ _json = partial(json.loads, parse_constant=int)
 TIMESTAMP = re.compile(r"[0-9]{1,12}", re.ASCII)
 
 
-class SlackEndpoint:
-    """Passes signed requests to Bolt. Without a signing secret, refuses all requests."""
+class Refusals:
+    """Counts refused requests, and logs the totals at most once a minute."""
 
-    def __init__(
-        self, app: AsyncApp, signing_secret: str | None, metrics: Metrics, clock: Clock
-    ) -> None:
-        self._app = app
+    def __init__(self, metrics: Metrics, clock: Clock) -> None:
+        self._metrics = metrics
         self._clock = clock
         self._unlogged: Counter[str] = Counter()
         self._log_at = clock.monotonic()
+
+    def count(self, refusal: Refusal) -> None:
+        """Count a refused request."""
+        self._metrics.refused.labels(refusal).inc()
+        self._unlogged[refusal] += 1
+        if self._clock.monotonic() >= self._log_at:
+            log.warning("slack.refused", requests=dict(self._unlogged))
+            self._unlogged.clear()
+            self._log_at = self._clock.monotonic() + LOG_SECONDS
+
+    def misdirected(self) -> None:
+        """Count a request of Slack's for another path."""
+        self.count(Refusal.WRONG_PATH)
+
+    def unreadable(self, status: int) -> web.Response:
+        """Return the response to a request that isn't valid HTTP. Count too long headers."""
+        if status == TOO_LONG:
+            self.count(Refusal.LONG_HEADER)
+        return malformed(status)
+
+
+class SlackEndpoint:
+    """Passes signed requests to Bolt. Without a signing secret, refuses all requests."""
+
+    def __init__(self, app: AsyncApp, signing_secret: str | None, refusals: Refusals) -> None:
+        self._app = app
+        self._refusals = refusals
         self._verifier = SignatureVerifier(signing_secret) if signing_secret else None
-        self._metrics = metrics
         self._reading_large = asyncio.Semaphore(MOST_LARGE_AT_ONCE)
 
     async def handle(self, request: web.Request) -> web.Response:
@@ -100,25 +125,25 @@ class SlackEndpoint:
         return web.Response(status=answer.status, text=answer.body, content_type=kind)
 
     async def _read(self, request: web.Request) -> bytes:
-        length = request.content_length
-        if length is not None and length <= LARGE_BYTES:
-            return await request.read()
+        length = request.content_length or 0
+        if length > MOST_BYTES:
+            raise web.HTTPRequestEntityTooLarge(MOST_BYTES, length)
+        start = b""
+        # A client that announces a large body but doesn't send it keeps nobody else out.
+        while len(start) <= LARGE_BYTES and not request.content.at_eof():
+            start += await request.content.readany()
+        if request.content.at_eof():
+            return start
         async with self._reading_large:
-            return await request.read()
+            return start + await request.read()
 
     def _refused(self, refusal: Refusal, text: str) -> web.Response:
-        """Count a refused request, log the totals at most once a minute, and respond with 401."""
-        self._metrics.refused.labels(refusal).inc()
-        self._unlogged[refusal] += 1
-        if self._clock.monotonic() >= self._log_at:
-            log.warning("slack.refused", requests=dict(self._unlogged))
-            self._unlogged.clear()
-            self._log_at = self._clock.monotonic() + LOG_SECONDS
+        self._refusals.count(refusal)
         return web.Response(status=401, text=text)
 
     def _refusal(self, request: web.Request, body: str) -> Refusal | None:
         timestamp = _only(request, "X-Slack-Request-Timestamp")
-        signature = _only(request, "X-Slack-Signature")
+        signature = _only(request, SIGNATURE)
         if self._verifier is None or not TIMESTAMP.fullmatch(timestamp) or not signature:
             return Refusal.UNSIGNED
         age = time.time() - int(timestamp)

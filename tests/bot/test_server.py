@@ -1,5 +1,6 @@
 """The server accepts only signed requests from Slack, and reports its health and metrics."""
 
+import asyncio
 import io
 import json
 import time
@@ -13,11 +14,13 @@ from aiohttp.test_utils import make_mocked_request
 from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
+from structlog.testing import capture_logs
 
 from bot.metrics import Metrics
 from bot.ops.clock import SystemClock
 from bot.server import MOST_BYTES, is_local, make_server
 from bot.slack.messages.block_kit import Message
+from handlers.endpoint import BODY_SECONDS, Refusals, SlackEndpoint
 from sandbox.slack.delivery import sign
 from tests.support.listening import small_bot
 
@@ -191,10 +194,7 @@ async def test_nothing_unsigned_gets_in_or_breaks_anything(body, signature, time
 
 
 def is_refused(body: bytes, headers: dict[str, str]) -> bool:
-    from handlers.endpoint import SlackEndpoint
-
-    clock = SystemClock()
-    endpoint = SlackEndpoint(None, "secret", Metrics(), clock)
+    endpoint = SlackEndpoint(None, "secret", Refusals(Metrics(), SystemClock()))
     request = make_mocked_request("POST", "/slack/events", headers=CIMultiDict(headers))
     return endpoint._refusal(request, body.decode("utf-8", "replace")) is not None
 
@@ -246,6 +246,63 @@ async def test_another_method_is_not_allowed(bot, path, method):
 
 async def test_an_unknown_path_is_not_found(bot):
     assert (await get(bot.slack.bot_url, "/"))[0] == 404
+
+
+async def refusals(bot) -> dict[str, float]:
+    (family,) = bot.parts.metrics.refused.collect()
+    totals = [sample for sample in family.samples if sample.name.endswith("_total")]
+    counts = {sample.labels["cause"]: sample.value for sample in totals}
+    return {cause: count for cause, count in counts.items() if count}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("POST", "/slack/events/", 404),
+        ("POST", "/slack", 404),
+        ("POST", "/", 404),
+        ("GET", "/slack/events", 405),
+        ("POST", "/healthz", 405),
+    ],
+)
+async def test_a_request_of_slack_for_another_path_is_counted(bot, method, path, status):
+    sent = signed("another-secret", COMMAND)
+    with capture_logs() as logs:
+        async with aiohttp.ClientSession() as session:
+            for _ in range(3):
+                url = f"{bot.slack.bot_url}{path}"
+                async with session.request(method, url, headers=sent) as answer:
+                    assert answer.status == status
+    assert await refusals(bot) == {"wrong_path": 3.0}
+    lines = [line["requests"] for line in logs if line["event"] == "slack.refused"]
+    assert lines == [{"wrong_path": 1}]
+
+
+async def test_another_path_without_a_signature_is_not_counted(bot):
+    assert (await get(bot.slack.bot_url, "/slack"))[0] == 404
+    # Bolt has no listener for this one, but the path is right.
+    body = b'payload={"type": "of_next_year"}'
+    assert await post(bot, body, signed(bot.slack.signing_secret, body)) == 404
+    assert await refusals(bot) == {}
+
+
+async def test_a_request_with_a_header_over_8_kib_is_counted(bot):
+    headers = {**signed(bot.slack.signing_secret, COMMAND), "X-Forwarded-Cert": "x" * 9000}
+    assert await post(bot, COMMAND, headers) == 431
+    assert await refusals(bot) == {"long_header": 1.0}
+
+
+async def test_clients_that_send_nothing_keep_no_large_body_out(bot):
+    large = urlencode({"command": "/x", "user_id": "U0VIEWER", "text": "x" * 100_000}).encode()
+    port = int(bot.slack.bot_url.rpartition(":")[2])
+    idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(40)]
+    for _, writer in idle:
+        writer.write(b"POST /slack/events HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\n\r\nx")
+        await writer.drain()
+    async with asyncio.timeout(BODY_SECONDS / 2):
+        assert await post(bot, large, signed(bot.slack.signing_secret, large)) == 200
+    for _, writer in idle:
+        writer.close()
 
 
 async def ask(server: web.Application, path: str, **headers: str) -> tuple[int, str]:

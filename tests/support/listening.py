@@ -23,7 +23,7 @@ from bot.slack.people import Pace
 from bot.slack.replies import Replies
 from bot.tasks import Tasks
 from handlers.bolt import GatehouseApp
-from handlers.endpoint import SlackEndpoint
+from handlers.endpoint import Refusals, SlackEndpoint
 from handlers.listening import COMMAND, Needs
 from handlers.progress import AnswerAt
 from sandbox.slack.server import RunningSlack, running_slack
@@ -145,10 +145,12 @@ async def small_bot(commands_per_minute: int = 0) -> AsyncIterator[SmallBot]:
             ),
         )
         app = GatehouseApp(parts)
-        endpoint = SlackEndpoint(app, slack.signing_secret, parts.metrics, clock).handle
-        runner = web.AppRunner(make_server(endpoint, _never, _nothing, None), shutdown_timeout=0.1)
+        refusals = Refusals(parts.metrics, clock)
+        endpoint = SlackEndpoint(app, slack.signing_secret, refusals).handle
+        server = make_server(endpoint, _never, _nothing, None, list, refusals.misdirected)
+        runner = web.AppRunner(server, shutdown_timeout=0.1)
         await runner.setup()
-        await Site(runner, ("127.0.0.1", 0), 500).start()
+        await Site(runner, ("127.0.0.1", 0), 500, refusals.unreadable).start()
         slack.bot_url = f"http://127.0.0.1:{runner.addresses[0][1]}"
         try:
             yield SmallBot(parts, app, slack, waits, deliveries)
