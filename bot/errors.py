@@ -257,7 +257,7 @@ class SlackRateLimited(SlackError):
     def __init__(self, retry_after_seconds: float) -> None:
         super().__init__(
             "Slack is limiting Gatehouse's requests."
-            f" Gatehouse will try again in {retry_after_seconds:.0f} s."
+            f" Please try again in {retry_after_seconds:.0f} s."
         )
         self.retry_after_seconds = retry_after_seconds
 

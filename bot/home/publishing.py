@@ -103,7 +103,7 @@ class Home:
             return ui.sentence(error.sentence)
         if people.may(person, Permission.READ):
             return await self._home_of(person)
-        no_access = f"{ui.NO_ACCESS} {await people.access_contact()}"
+        no_access = f"{ui.NO_ACCESS} {await people.access_contact(person)}"
         return ui.sentence(person.stranger or person.doubt or no_access)
 
     async def _home_of(self, person: Person) -> Mapping[str, Any]:

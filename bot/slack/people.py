@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import compress
 from typing import Any, TypeVar
@@ -275,10 +275,10 @@ class People:
                 needed = f" (you need the {role} role to {permission})" if role else ""
                 why = f"You don't have access to Gatehouse yet{needed}."
                 if EVERY_FULL_MEMBER not in decision.holders:
-                    return f"{why} {await self.access_contact()}"
+                    return f"{why} {await self.access_contact(person)}"
             case _:
                 why = f"You need the {role} role to {permission}."
-        return f"{why} {await self._who(decision)}"
+        return f"{why} {await self._who(decision, person)}"
 
     async def lacks_access(self, person: Person) -> str | None:
         """Return a sentence saying that the person has no access, or None if they have access."""
@@ -286,35 +286,57 @@ class People:
         if person.roles or any(named.intersection(ids) for ids in self.policy.approver_lists()):
             return None
         doubt = f" {person.doubt}" if person.doubt else ""
-        return f"You don't have access to Gatehouse yet. {await self.access_contact()}{doubt}"
+        return f"You don't have access to Gatehouse yet. {await self.access_contact(person)}{doubt}"
 
-    async def access_contact(self) -> str:
+    async def access_contact(self, person: Person) -> str:
         """Return a sentence that names the people who manage access: the contact or the admins."""
         contact = self.policy.access_contact
-        managers = (contact,) if contact else self.policy.roles.get(Role.ADMIN, ())
-        if not managers or EVERY_FULL_MEMBER in managers:
-            return "Whoever runs Gatehouse manages access."
-        verb = "manages" if len(managers) == 1 else "manage"
-        return f"{await self.named(managers)} {verb} access."
+        admins = self.policy.roles.get(Role.ADMIN, ())
+        for managers in ([contact] if contact else [], admins):
+            if EVERY_FULL_MEMBER not in managers and (names := await self._names(managers, person)):
+                verb = "manages" if len(names) == 1 else "manage"
+                return f"{_listed(names)} {verb} access."
+        return "Whoever runs Gatehouse manages access."
 
-    async def _who(self, decision: Decision) -> str:
-        """Return a sentence naming everyone who has the permission."""
+    async def _who(self, decision: Decision, person: Person) -> str:
+        """Return a sentence naming everyone else who has the permission."""
         if EVERY_FULL_MEMBER in decision.holders:
             return "All full members of this workspace have this permission, but guests don't."
-        if decision.holders:
-            return f"People with this permission: {await self.named(decision.holders)}."
+        if names := await self._names(decision.holders, person):
+            return f"People with this permission: {_listed(names)}."
+        nobody = "Nobody else" if person.slack_user_id in decision.holders else "Nobody"
         return (
-            "Nobody has this permission yet. Whoever runs Gatehouse can assign it (setting"
+            f"{nobody} has this permission yet. Whoever runs Gatehouse can assign it (setting"
             f" {decision.setting})."
         )
 
     async def named(self, ids: Iterable[str]) -> str:
         """List people and groups by name, without notifying them."""
-        holders = tuple(ids)
-        shown = holders[:NAMED_HOLDERS]
-        names = await asyncio.gather(*map(self.name, shown))
-        rest = f" and {len(holders) - NAMED_HOLDERS} more" if len(holders) > NAMED_HOLDERS else ""
-        return f"{', '.join(names)}{rest}"
+        return _listed(await self._names(ids))
+
+    async def _names(self, ids: Iterable[str], besides: Person | None = None) -> list[str]:
+        """Return the names of people and groups, without `besides` and those who have left.
+
+        Only the first names are needed, so people after these aren't looked up.
+        """
+        holders = [holder for holder in ids if besides is None or holder != besides.slack_user_id]
+        names = list[str]()
+        while holders and len(names) <= NAMED_HOLDERS:
+            looked_up, holders = holders[:NAMED_HOLDERS], holders[NAMED_HOLDERS:]
+            found = await asyncio.gather(*map(self._name_if_there, looked_up))
+            names += filter(None, found)
+        return names + holders
+
+    async def _name_if_there(self, holder: str) -> str:
+        """Return the name of a person or a group, or "" for a deactivated or deleted one."""
+        try:
+            if holder.startswith("S"):
+                is_gone = await self._group(holder, fresh=False) == frozenset()
+            else:
+                is_gone = holder != EVERY_FULL_MEMBER and (await self._user(holder)).is_deleted
+        except SlackError as error:
+            is_gone = is_not_found(error)
+        return "" if is_gone else await self.name(holder)
 
     async def name(self, holder: str) -> str:
         """Return the name of a person or a group, or the ID if the lookup fails."""
@@ -358,3 +380,8 @@ class People:
         except DatabaseUnavailable as error:
             # The person is refused even if the refusal can't be recorded.
             log.error("people.refusal_not_recorded", reason=error.sentence)  # noqa: TRY400 - expected
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED_HOLDERS} more" if len(names) > NAMED_HOLDERS else ""
+    return f"{', '.join(names[:NAMED_HOLDERS])}{more}"

@@ -36,7 +36,7 @@ STORED = Message(
     " soon as the database is available again."
 )
 # The number of tries for a click while Slack is unavailable, and the seconds between tries.
-WHO_TRIES, WHO_SECONDS = 6, 10.0
+WHO_TRIES, WHO_SECONDS = 60, 10.0
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import pytest
 from bot.errors import (
     DatabaseUnavailable,
     Refused,
+    SlackRefused,
     SlackUnreachable,
 )
 from bot.permissions import Permission, Policy, Role
@@ -20,11 +21,12 @@ FIVE_MINUTES = 300
 
 @dataclass
 class FakeSlack:
-    """A fake workspace. `down` holds everything that can't be looked up."""
+    """A fake workspace. `down` holds what can't be looked up, and `missing` who isn't known."""
 
     users: dict[str, FakeUser] = field(default_factory=dict)
     groups: dict[str, frozenset[str]] = field(default_factory=dict)
     down: set[str] = field(default_factory=set)
+    missing: set[str] = field(default_factory=set)
     calls: list[str] = field(default_factory=list)
 
     async def user(self, slack_user_id):
@@ -43,6 +45,8 @@ class FakeSlack:
         self.calls.append(what)
         if what in self.down:
             raise SlackUnreachable
+        if what in self.missing:
+            raise SlackRefused("user_not_found")
 
 
 @pytest.fixture
@@ -135,6 +139,36 @@ async def test_who_has_no_role_is_sent_to_who_manages_access(database, slack, cl
         "You don't have access to Gatehouse yet (you need the operator role to refresh lists,"
         f" check limits or mute alerts). {said}"
     )
+
+
+async def sentence_for(people, slack_user_id: str) -> str:
+    found = await people.lacks_access(await people.find(slack_user_id))
+    assert found is not None
+    return found.partition("yet. ")[2]
+
+
+async def test_people_who_have_left_are_not_named(database, slack, clock):
+    roles = {Role.ADMIN: ("U0GONE", "U0ADAM", "U0NOBODY", "S0GONE")}
+    slack.users["U0GONE"] = FakeUser("Gone", is_deleted=True)
+    slack.missing.add("U0NOBODY")
+    for contact, said in (
+        ("U0ADAM", "Name of U0ADAM manages access."),
+        ("U0GONE", "Name of U0ADAM manages access."),
+        ("S0GONE", "Name of U0ADAM manages access."),
+    ):
+        people = People(slack, Policy(roles, access_contact=contact), clock, database)
+        people.meet(TEAM, "U0BOT")
+        assert await sentence_for(people, "U0NORA") == said
+    slack.missing.add("U0ADAM")
+    people = People(slack, Policy(roles), clock, database)
+    people.meet(TEAM, "U0BOT")
+    assert await sentence_for(people, "U0NORA") == "Whoever runs Gatehouse manages access."
+
+
+async def test_nobody_is_sent_to_themselves(people):
+    adam = await people.find("U0ADAM")
+    own = people.policy.judge(adam, Permission.DECIDE, None, "U0ADAM")
+    assert "U0ADAM" not in await people.explain(adam, own)
 
 
 async def test_who_only_approves_for_a_flow_does_not_lack_access(people):
