@@ -4,10 +4,12 @@ The help, the usage in errors, Slack's usage hints in the manifest, and the perm
 commands all use these definitions.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bot.errors import UsageError
 from bot.permissions import Permission
+from bot.spelling import closest
 
 HELP = "help"
 # The kind that only opens a form in Slack. Nothing changes until the form is submitted.
@@ -49,6 +51,17 @@ class Command:
         """The words that can directly follow the command's name."""
         first = [form.arguments.split()[:1] for form in self.forms]
         return [*dict.fromkeys(word for words in first for word in words if word.isalpha()), HELP]
+
+    def meant(self, typed: Sequence[str]) -> str | None:
+        """Return the subcommand closest to the first typed word, unless it's no typo.
+
+        In `please add`, the first word is in the way, but not misspelt.
+        """
+        known = self.subcommands
+        first, *others = [word.casefold() for word in typed[:2]]
+        if first in known or set(others) & set(known):
+            return None
+        return next(iter(closest(first, known)), None)
 
     def usage(self, kind: str | None = None) -> str:
         """Return the usage of one form, or of all forms if no kind is given."""

@@ -5,11 +5,14 @@ from functools import partial
 from typing import Any
 
 from bot.app import Gatehouse
+from bot.commands import COMMANDS, Command
 from bot.permissions import Permission, Person
 from bot.slack.messages import help as help_ui
-from bot.slack.messages import ids
+from bot.slack.messages import ids, replies
 from bot.slack.messages.block_kit import OUTDATED, Message
+from bot.slack.messages.text import escape
 from bot.slack.replies import DirectReplies
+from bot.spelling import UNSEEN, closest, folded
 from handlers import payloads
 from handlers.bolt import GatehouseApp
 from handlers.commands import helped
@@ -19,9 +22,13 @@ from handlers.progress import AnswerAt
 
 # Messages from people have one of these subtypes. Edits and deletions have other subtypes.
 PLAIN_SUBTYPES = frozenset({None, "file_share", "me_message", "thread_broadcast"})
-# People copy commands from the help, which shows them as code.
-CODE_SPAN = re.compile(r"^`+([^`]+)`+$")
+# Text that is formatted as a whole, such as a command copied from the help, which is code there.
+FORMATTED = re.compile(r"(([*_~`])\2*)((?:(?!\2).)+)\1", re.DOTALL)
+FORMATS_AT_MOST = 4
+BLANK = re.compile(rf"\A(?:{UNSEEN.pattern}|[\s\u200c\u200d\ufe00-\ufe0f])+")
 WHAT_TO_SEND = "You can send me these commands, with or without the slash:"
+NOT_A_COMMAND = "I don't know the command “{}”. Send `help` to see all commands, or press:"
+LEAST_LETTERS = 3
 EVERYTHING = re.compile("")
 NOUNS = {"shortcut": "shortcut", "message_action": "shortcut", "view_submission": "form"}
 UNKNOWN = Needs(None, AnswerAt.NOWHERE, pace="", is_counted=False)
@@ -51,23 +58,26 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
             bot.tasks.start(respond(event, body), "message")
 
     async def respond(event: Body, body: Body) -> None:
-        mention = f"<@{slack.people.bot_user_id}>"
-        written = payloads.text(event, "text").strip()
-        typed = CODE_SPAN.sub(r"\1", written.removeprefix(mention).strip())
-        first = next(iter(typed.split(maxsplit=1)), "")
-        text = typed.removeprefix(first).strip()
-        name = f"/{first.lstrip('/').casefold()}"
-        is_command = name in app.commands
+        first, text = command_in(payloads.text(event, "text"), slack.people.bot_user_id)
+        name = f"/{first}"
 
         async def answer(person: Person, body: Body) -> Message | None:
-            if is_command:
+            if name in app.commands:
                 return await app.commands.run(name, text, person, body)
-            return await helped(slack.people, person, partial(help_ui.of_all, title=WHAT_TO_SEND))
+            near = [command.name for command in COMMANDS if is_near(first, command)]
+            if not near:
+                show = partial(help_ui.of_all, title=WHAT_TO_SEND)
+                return await helped(slack.people, person, show)
+            offered = [(f"{command} {text}".strip(),) * 2 for command in near]
+            unknown = Message.of(NOT_A_COMMAND.format(escape(first, 80)))
+            offer = replies.with_commands(unknown, offered)
+            return await helped(slack.people, person, lambda _: offer)
 
         channel_id = payloads.text(event, "channel")
         port = DirectReplies(slack.client, bot.clock, channel_id, event.get("thread_ts"))
         # Errors and metrics name the command.
-        meant = {**body, "command": name if is_command else "message", "text": text}
+        command = name if name in app.commands else "message"
+        meant = {**body, "command": command, "text": text}
         await app.listening.answer(answer, COMMAND, meant, port.say)
 
     async def run_command(person: Person, body: Body) -> Message | None:
@@ -104,3 +114,42 @@ async def no_options(_person: None, _body: Body) -> list[Any]:
 
 async def ignored(_person: None, _body: Body) -> None:
     """Ignore an event that an older version of the manifest subscribed to."""
+
+
+def command_in(written: str, bot_user_id: str | None) -> tuple[str, str]:
+    """Return the first word, which may be a command, and the rest of a message.
+
+    The bot's mention in front of it, formatting, and characters that can't be seen are left out.
+    """
+    mention = rf"(?:<@{bot_user_id}(?:\|[^<>]*)?>|@gatehouse\b)[:,]?"
+    # A quotation begins with `>`, and an entry of a list with a bullet.
+    ahead = re.compile(rf"\A(?:{mention}|&gt;|•)", re.IGNORECASE)
+    typed = written
+    for _ in range(FORMATS_AT_MOST):
+        typed = ahead.sub("", unwrapped(visible(typed)))
+    first, *rest = visible(typed).split(maxsplit=1) or [""]
+    return folded(unwrapped(first)).lstrip("/"), "".join(rest)
+
+
+def visible(text: str) -> str:
+    """Return the text without what can't be seen at its ends."""
+    behind = BLANK.sub("", text[::-1], 1)
+    return BLANK.sub("", behind[::-1], 1)
+
+
+def unwrapped(text: str) -> str:
+    """Return the text without the formatting around it, unless an identity may end in its mark."""
+    found = FORMATTED.fullmatch(text)
+    if found is None:
+        return text
+    inside = found[3]
+    may_belong = any(":" in word or word.startswith("@") for word in inside.split()[-1:])
+    return text if may_belong and found[2] != "`" else inside
+
+
+def is_near(first: str, command: Command) -> bool:
+    """Return True if the word is a typo or a part of the command's name."""
+    name = command.name.removeprefix("/")
+    if len(first) < LEAST_LETTERS:
+        return False
+    return name.startswith(first) or name.endswith(first) or bool(closest(first, [name]))

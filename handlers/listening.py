@@ -15,10 +15,10 @@ from slack_bolt import BoltResponse
 from slack_bolt.async_app import AsyncAck
 
 from bot.app import Gatehouse, SlackParts
+from bot.commands import COMMANDS
 from bot.errors import DatabaseUnavailable, GatehouseError, NotFound, Replayed, UsageError
 from bot.ops.current_delivery import delivery_id
 from bot.permissions import ACTING, Permission, Person
-from bot.slack.messages import help as help_ui
 from bot.slack.messages import replies
 from bot.slack.messages.block_kit import Message
 from handlers import payloads
@@ -227,11 +227,12 @@ def name_of(body: Body) -> str:
 def _sentence(error: GatehouseError, body: Body) -> Message:
     name = payloads.text(body, "command")
     typed = payloads.text(body, "text")
-    first = next(iter(typed.split()), "")
-    if first and not error.closest and isinstance(error, UsageError | NotFound):
-        meant = help_ui.meant_subcommand(name, first)
+    words = typed.split()
+    command = next((item for item in COMMANDS if item.name == name), None)
+    if words and command and not error.closest and isinstance(error, UsageError | NotFound):
+        meant = command.meant(words)
         if meant:
-            error.suggesting(first, {meant: ""})
+            error.suggesting(words[0], {meant: ""})
     message = replies.sorry(error)
     if name.startswith("/"):
         message = replies.with_next_steps(message, error, f"{name} {typed}".strip())

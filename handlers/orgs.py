@@ -8,7 +8,6 @@ from bot.organizations.directory import OrganizationDirectory
 from bot.organizations.parse import OrgsRequest, parse_orgs
 from bot.permissions import Permission, Person
 from bot.services.calls import LIST, REFRESH, CallCause
-from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids, replies
 from bot.slack.messages.block_kit import Message
 from bot.slack.people import People
@@ -88,9 +87,9 @@ class Orgs:
         )
         if not wanted.words or directory.matching(wanted.words):
             return message
-        first, _, rest = wanted.words.partition(" ")
         meant = []
-        if close := help_ui.meant_subcommand("/orgs", first):
+        if close := ORGS.meant(wanted.words.split()):
+            _, _, rest = wanted.words.partition(" ")
             command_line = f"/orgs {close} {rest}".strip()
             meant.append((command_line, command_line))
         near = directory.closest(wanted.words)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from bot.commands import Command
 from bot.errors import UsageError
-from bot.spelling import DOUBLE_QUOTES, LONG_DASHES, SINGLE_QUOTES, closest, folded
+from bot.spelling import DOUBLE_QUOTES, LONG_DASHES, SINGLE_QUOTES, folded
 
 MAX_CHARS = 12_000
 """The maximum length of a text to parse, in characters. Slack doesn't document its own limit."""
@@ -59,12 +59,12 @@ def asks_for_help(words: Sequence[Word]) -> bool:
 
 def unknown(command: Command, words: Sequence[Word]) -> UsageError:
     """Return the error for an invalid command, suggesting a similar subcommand if there is one."""
-    first = words[0].keyword
     known = command.subcommands
-    if first in known:
-        return command.misuse(f"Use {command.name} {first} with nothing after it.")
-    close = closest(first, known)
-    guess = f" Did you mean “{close[0]}”?" if close else ""
+    first = words[0].keyword if len(known) > 1 else ""
+    if not first or first in known:
+        return command.misuse(f"Use {command.name} {first}".rstrip() + " with nothing after it.")
+    close = command.meant([word.keyword for word in words])
+    guess = f" Did you mean “{close}”?" if close else ""
     return command.misuse(f"Unknown subcommand “{words[0].text[:80]}”.{guess}")
 
 

@@ -9,7 +9,7 @@ from bot.flows.rules.identities import identities_problem
 from bot.slack.parse import escaped
 from bot.testusers.parse.command import ChangeRequest, Subcommand, parse_testusers
 from bot.testusers.parse.form import Prefilled, as_line, parse_form
-from handlers.conversation import CODE_SPAN
+from handlers.conversation import command_in, unwrapped
 
 VALUE = st.from_regex(r"[A-Za-z0-9&+_.*~`-]{1,20}", fullmatch=True)
 PHONES = st.from_regex(r"\+[0-9]{1,15}", fullmatch=True)
@@ -69,16 +69,17 @@ def test_decoration_never_makes_another_identity(identity, decoration, as_sent):
 
 @given(IDENTITIES, st.sampled_from(["{}", "*{}*", "_{}_", "~{}~", "`{}`", "```{}```"]))
 def test_formatting_of_a_direct_message_never_makes_another_identity(identity, decoration):
-    text = CODE_SPAN.sub(r"\1", decoration.format(f"testusers remove welcome {escaped(identity)}"))
-    if text.startswith("testusers "):
-        assert of_command(text.removeprefix("testusers ")) in {(), (identity,)}
+    written = decoration.format(f"testusers remove welcome {escaped(identity)}")
+    first, text = command_in(written, "U0BOT")
+    if first == "testusers":
+        assert of_command(text) in {(), (identity,)}
 
 
 @pytest.mark.parametrize("mark", ["*", "_", "~", "`"])
 @pytest.mark.parametrize("after", [" ", ", ", "\n"])
 def test_mark_that_ends_inside_a_direct_message_does_not_wrap_it(mark, after):
     text = f"{mark}testusers remove welcome chat:bob{mark}{after}chat:ada{mark}"
-    assert CODE_SPAN.sub(r"\1", text) == text
+    assert unwrapped(text) == text
 
 
 @given(IDENTITIES | QUOTABLE)
@@ -92,3 +93,26 @@ def test_identity_in_quotes_is_exact(identity):
 def test_form_that_is_filled_in_holds_the_same_identity(identity):
     if not identities_problem((identity,)):
         assert of_form(as_line(identity)) == (identity,)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        *("orgs show 1", "/orgs show 1", " ORGS show 1 ", "*orgs* show 1", "`/orgs` show 1"),
+        *("`orgs show 1`", "```orgs show 1```", "```\norgs show 1\n```", "*_orgs show 1_*"),
+        *("<@U0BOT> orgs show 1", "<@U0BOT|gatehouse>: orgs show 1", "@Gatehouse orgs show 1"),
+        *("*<@U0BOT> orgs show 1*", "<@U0BOT>, `orgs show 1`", "&gt; orgs show 1", "• orgs show 1"),
+        *(
+            "\u200borgs show 1\ufeff",
+            "\u202aorgs\u202c show 1",
+            "\u00a0orgs show 1",
+        ),
+    ],
+)
+def test_command_is_found_in_a_message(written):
+    assert command_in(written, "U0BOT") == ("orgs", "show 1")
+
+
+@pytest.mark.parametrize("written", ["", " ", "*", "<@U0BOT>", "\u200b", "``", "<@U0OTHER> orgs"])
+def test_message_without_a_command_has_none(written):
+    assert command_in(written, "U0BOT")[0] != "orgs"

@@ -38,7 +38,7 @@ async def test_text_is_a_command_without_its_slash(world):
 
 
 async def test_anything_else_is_answered_with_what_the_person_can_do(world):
-    for text in ("good grief", "🙂", "orgsshow", "help", "hi", "add welcome +15550142", "approve"):
+    for text in ("good grief", "🙂", "help", "hi", "add welcome +15550142", "approve", "or"):
         said = await answer(world, VERA, text)
         assert "You can send me these commands, with or without the slash" in said
         assert "/orgs show" in said
@@ -50,7 +50,28 @@ async def test_formatting_never_makes_another_command(world):
         said = await answer(world, OTTO, text)
         assert "remove `chat:ada_`" in said
     said = await answer(world, OTTO, "_testusers remove welcome chat:ada_")
-    assert "You can send me these commands" in said
+    assert "I don't know the command" in said
+    assert world.slack.workspace.dm(OTTO)[-1].buttons == ["/testusers remove welcome chat:ada_"]
+
+
+async def test_first_word_that_is_nearly_a_command_is_offered(world):
+    for text, offered in (
+        ("limits", ["/ratelimits"]),
+        ("org show 10234695", ["/orgs show 10234695"]),
+        ("/rate check northwind", ["/ratelimits check northwind"]),
+        ("orgsshow", ["/orgs"]),
+    ):
+        said = await answer(world, VERA, text)
+        first = text.split()[0].removeprefix("/")
+        assert said.startswith(f"I don't know the command “{first}”. Send `help`")
+        assert world.slack.workspace.dm(VERA)[-1].buttons == offered
+    message = world.slack.workspace.dm(VERA)[-1]
+    await world.slack.click(VERA, message, "/orgs")
+    await world.slack.until(lambda: "Northwind" in message.all_text)
+
+
+async def test_offer_of_a_command_needs_access(world):
+    assert "Adam Admin manages access" in await answer(world, NORA, "limits")
 
 
 @pytest.mark.parametrize(

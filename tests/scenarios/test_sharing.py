@@ -90,6 +90,14 @@ async def test_answer_is_not_shared_with_others(world, change, says):
     assert world.slack.workspace.messages(GENERAL) == []
 
 
+async def test_answer_that_slack_limits_promises_no_other_try(world):
+    answer = await world.ask(OTTO, "/orgs", "show 10234695")
+    world.slack.workspace.faults.ratelimit("response_url", retry_after=5)
+    refused = await world.click(OTTO, answer, SHARE)
+    assert refused.text == "Slack is limiting Gatehouse's requests. Please try again in 5 s."
+    assert world.slack.workspace.messages(GENERAL) == []
+
+
 async def test_shared_answer_shows_no_previews_of_links(world):
     await share(world, ADA, "/orgs", "show 10234695")
     (call,) = [

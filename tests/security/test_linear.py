@@ -31,6 +31,7 @@ from bot.spelling import folded, tidy_identity
 from bot.testusers.parse.command import parse_testusers
 from bot.testusers.parse.form import Prefilled, parse_form
 from bot.testusers.parse.identities import is_identity, phone_in
+from handlers.conversation import command_in
 from handlers.endpoint import _json, parse_qsl
 
 LENGTH, NOISE_SECONDS = 2048, 0.02
@@ -56,6 +57,7 @@ PARSERS: Mapping[str, Callable[[str], object]] = {
     "testusers add": lambda typed: parse_testusers(f"add welcome {typed}"),
     "testusers because": lambda typed: parse_testusers(f"add welcome +1 because {typed}"),
     "form": form,
+    "message": lambda typed: command_in(typed, "U0BOT"),
     "words": read_words,
     "words with commas": lambda typed: read_words(typed, commas=True),
     "identity": is_identity,

@@ -6,7 +6,6 @@ from bot.commands import COMMANDS, GATEHOUSE, TESTUSERS, Command
 from bot.permissions import Permission
 from bot.slack.messages import text
 from bot.slack.messages.block_kit import Message
-from bot.spelling import closest
 
 TITLE = "*What you can do*"
 NOTHING = "You don't have access to this command."
@@ -27,13 +26,6 @@ HINTS = (
 
 
 May = Callable[[Permission], bool]
-
-
-def meant_subcommand(command: str, typed: str) -> str | None:
-    """Return the subcommand closest to a typo, or None if there's no typo or no close match."""
-    known = {word for form in COMMANDS if form.name == command for word in form.subcommands}
-    close = closest(typed, known) if typed.casefold() not in known else []
-    return close[0] if close else None
 
 
 def of_command(command: Command, may: May) -> Message:
