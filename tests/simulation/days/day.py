@@ -303,7 +303,7 @@ class Day:
         stuck = [problem for item in self._alive() if (problem := await self._call_of(item))]
         (process, *_) = self._alive()
         # People who look at their Home tab again see the truth.
-        for who in self.at_home:
+        for who in list(self.outside.homes.shown):
             await process.run(process.home.draw_later(who))
         await asyncio.sleep(HOME_SECONDS)
         oracle = await Oracle.look(database, self.outside, process)
