@@ -21,16 +21,16 @@ def bomb() -> bytes:
 
 
 @asynccontextmanager
-async def listening(most: int = 500):
+async def listening(most: int = 500, scrape=None):
     """Run the bot's HTTP server without Slack. Yield the server's port."""
 
     async def ready():
         return None
 
-    async def scrape():
+    async def page():
         return b"x 1\n"
 
-    runner = web.AppRunner(make_server(None, ready, scrape, None), access_log=None)
+    runner = web.AppRunner(make_server(None, ready, scrape or page, None), access_log=None)
     await runner.setup()
     await Site(runner, ("127.0.0.1", 0), most).start()
     try:
@@ -129,3 +129,32 @@ async def test_answers_name_no_version(path):
         assert b"Server: Gatehouse\r\n" in answer
         assert b"aiohttp" not in answer
         assert b"aiohttp" not in await exchange(port, b"nonsense\r\n\r\n")
+
+
+async def test_connection_with_work_in_progress_is_closed_last():
+    asked, answering = asyncio.Event(), asyncio.Event()
+
+    async def scrape():
+        asked.set()
+        await answering.wait()
+        return b"x 1\n"
+
+    async with listening(most=3, scrape=scrape) as port, asyncio.timeout(30):
+        busy = await asyncio.open_connection("127.0.0.1", port)
+        busy[1].write(request("/metrics", b"", "Connection: close", method="GET"))
+        await asked.wait()
+        idle, silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        idle[1].write(request("/healthz", b"", method="GET"))
+        await idle[0].readuntil(b"\r\n\r\nok")
+        sent, others = request("/healthz", b"", method="GET"), []
+        # First goes the one that has asked nothing, then the one that waits for nothing.
+        for closed in (silent, idle):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            others.append((reader, writer))
+            assert await closed[0].read() == b""
+            writer.write(sent)
+            await reader.readuntil(b"\r\n\r\nok")
+        answering.set()
+        assert (await busy[0].read()).endswith(b"x 1\n")
+        for _, writer in (busy, idle, silent, *others):
+            writer.close()

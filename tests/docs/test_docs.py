@@ -96,7 +96,6 @@ def test_the_commands_in_the_readme_are_commands() -> None:
     forms = {item.usage(form.kind).split(" [")[0] for item in COMMANDS for form in item.forms}
     told = [word for word in named("README.md") if word.startswith("/")]
     shown = {word.split(" [")[0].replace("<identity>…", "<identity or @preset>…") for word in told}
-    assert len(shown) == 5
     assert shown <= forms
 
 

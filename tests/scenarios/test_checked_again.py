@@ -29,6 +29,7 @@ def times(message) -> list[str]:
 
 async def home_of(world, user: str) -> str:
     """Open a person's Home tab, and return its text."""
+    world.slack.workspace.homes.pop(user, None)
     await world.slack.open_home(user)
     return (await world.slack.until(lambda: world.slack.workspace.homes.get(user))).all_text
 
