@@ -36,6 +36,7 @@ from bot.store.causes import cause_of
 from bot.store.engine import process_lock
 from bot.tasks import Flights, SingleFlight
 from handlers.app import slack_app
+from handlers.bolt import ListenerWithoutNeedsError
 from handlers.endpoint import Refusals, SlackEndpoint
 
 log = structlog.get_logger(__name__)
@@ -66,7 +67,10 @@ class Service:
 
     def __init__(self, bot: Gatehouse) -> None:
         self._bot = bot
-        self.app = slack_app(bot)
+        try:
+            self.app = slack_app(bot)
+        except ListenerWithoutNeedsError as error:
+            raise CannotStartError(str(error)) from error
         self._migrated = asyncio.Event()
         self._is_slack_tried = False
         self._pings: SingleFlight[str, str] = SingleFlight(TTLCache(1, READY_SECONDS))
