@@ -14,7 +14,7 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
         """Publish the Home tab when someone opens it. Ignore the bot's other tabs."""
         slack_user_id = payloads.user_id(body)
         if payloads.part(body, "event").get("tab", "home") == "home" and slack_user_id:
-            await bot.home.draw_later(slack_user_id)
+            await bot.home.open(slack_user_id)
 
     listener = app.listening.before_ack(opened, EVENT, seconds=EVENT_SECONDS)
     app.event("app_home_opened")(listener)

@@ -170,7 +170,7 @@ class Listening:
         self._bot.metrics.count_command(name, outcome)
         if payloads.is_from_home(body):
             with suppress(DatabaseUnavailable):
-                await self._bot.home.draw_later(payloads.user_id(body))
+                await self._bot.home.open(payloads.user_id(body))
         return outcome
 
     async def _answer(self, work: Work, needs: Needs, body: Body) -> Answer:

@@ -5,7 +5,7 @@ Only one job per person runs at a time, across all processes.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
@@ -34,6 +34,8 @@ from bot.testusers.reading import open_row, reader_of
 log = structlog.get_logger(__name__)
 
 PUBLISH = "home"
+# Several clicks draw the tab once, and a change may be applied by then.
+MOMENT = timedelta(seconds=1)
 CLOSEST_SECONDS = 5.0
 OWN_SHOWN = 15
 CLOSEST_SHOWN = 3
@@ -42,8 +44,12 @@ ENDING_WITHIN = timedelta(hours=24)
 
 
 async def redraw(tx: Transaction, slack_user_id: str) -> None:
-    """Schedule a job that publishes the person's tab, in the caller's transaction."""
-    await jobs.put(tx, Job(f"{PUBLISH}:{slack_user_id}", PUBLISH, slack_user_id, await tx.now()))
+    """Schedule a job that publishes the person's tab in a moment, with the result of a click."""
+    await jobs.put(tx, _job(slack_user_id, await tx.now() + MOMENT))
+
+
+def _job(slack_user_id: str, due_at: datetime) -> Job:
+    return Job(f"{PUBLISH}:{slack_user_id}", PUBLISH, slack_user_id, due_at)
 
 
 @dataclass
@@ -68,14 +74,14 @@ class Home:
         """The jobs that publish Home tabs."""
         return {PUBLISH: Kind(self.publish, at_once=24)}
 
-    async def draw_later(self, slack_user_id: str) -> None:
-        """Schedule a job that publishes the person's tab.
+    async def open(self, slack_user_id: str) -> None:
+        """Schedule a job that publishes the person's tab now.
 
         Raises:
             DatabaseUnavailable: The database didn't respond, so the tab won't be published.
         """
         async with self.database.transaction() as tx:
-            await redraw(tx, slack_user_id)
+            await jobs.put(tx, _job(slack_user_id, await tx.now()))
 
     async def publish(self, job: Job, lease: Lease) -> None:
         """Run a `home` job, which publishes the person's tab."""

@@ -246,6 +246,11 @@ async def without_flow_token(broken: Broken, _url: str) -> None:
     del broken.environment["FLOW_AUTH_TOKEN"]
 
 
+async def ask_elsewhere(broken: Broken, _url: str) -> None:
+    broken.slack.bot_url += "/behind"
+    await broken.command("/orgs")
+
+
 CASES = (
     Case("nothing", after=typed("/orgs")),
     Case(
@@ -253,6 +258,7 @@ CASES = (
         before=setting(SLACK_SIGNING_SECRET="0" * 32),
         after=typed("/orgs"),
     ),
+    Case("Slack sends its requests to another path", after=ask_elsewhere),
     Case("the machine's clock is ten minutes off", after=fast_clock),
     Case("the machine's clock was changed after the bot started", after=set_clock),
     Case("the bot token was revoked", after=revoke),

@@ -180,7 +180,7 @@ class Day:
             await asyncio.sleep(self.random.uniform(20, 120))
             if alive := self._alive():
                 process = self.random.choice(alive)
-                process.run(_quietly(process.home.draw_later(who)))
+                process.run(_quietly(process.home.open(who)))
 
     async def _do_something(self, process: Process) -> None:
         if self.random.random() < 0.2:
@@ -304,7 +304,7 @@ class Day:
         (process, *_) = self._alive()
         # People who look at their Home tab again see the truth.
         for who in list(self.outside.homes.shown):
-            await process.run(process.home.draw_later(who))
+            await process.run(process.home.open(who))
         await asyncio.sleep(HOME_SECONDS)
         oracle = await Oracle.look(database, self.outside, process)
         problems = stuck + await oracle.problems(self.twice)
