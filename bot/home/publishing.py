@@ -35,7 +35,7 @@ log = structlog.get_logger(__name__)
 
 PUBLISH = "home"
 # Several clicks draw the tab once, and a change may be applied by then.
-MOMENT = timedelta(seconds=1)
+MOMENT = timedelta(seconds=2)
 CLOSEST_SECONDS = 5.0
 OWN_SHOWN = 15
 CLOSEST_SHOWN = 3

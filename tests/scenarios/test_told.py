@@ -14,6 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import aiohttp
 import pytest
 
 from bot.checks import health
@@ -247,8 +248,10 @@ async def without_flow_token(broken: Broken, _url: str) -> None:
 
 
 async def ask_elsewhere(broken: Broken, _url: str) -> None:
-    broken.slack.bot_url += "/behind"
-    await broken.command("/orgs")
+    url = f"{broken.slack.bot_url}/slack/events/"
+    headers = {"X-Slack-Signature": "v0=0"}
+    async with aiohttp.ClientSession() as session, session.post(url, headers=headers) as answer:
+        assert answer.status == 404
 
 
 CASES = (
