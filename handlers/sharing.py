@@ -6,7 +6,6 @@ from dataclasses import replace
 from bot.app import Gatehouse
 from bot.errors import Conflict, Refused, SlackError, SlackUnreachable
 from bot.permissions import Permission, Person, Role
-from bot.slack.client import is_shared
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import Message
 from handlers import payloads
@@ -71,5 +70,5 @@ async def _require_channel(bot: Gatehouse, channel_id: str) -> None:
         raise Refused(NOT_SEEN) from error
     if channel.get("is_im") or channel.get("is_mpim"):
         raise Refused(ONLY_HERE)
-    if is_shared(channel):
+    if bot.slack.client.is_shared(channel):
         raise Refused(OTHER_WORKSPACE)

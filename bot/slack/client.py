@@ -169,6 +169,15 @@ class SlackClient:
         channel: Mapping[str, Any] = answer.get("channel") or {}
         return channel
 
+    @staticmethod
+    def is_shared(channel: Mapping[str, Any]) -> bool:
+        """Return True if a channel is shared with another workspace, or soon will be.
+
+        See https://docs.slack.dev/reference/objects/conversation-object.
+        """
+        shared = ("is_shared", "is_ext_shared", "is_org_shared", "is_pending_ext_shared")
+        return any(channel.get(name) for name in shared)
+
     async def post(
         self, channel_id: str, message: Message, *, thread_ts: str | None, client_msg_id: str
     ) -> tuple[str, str]:
@@ -260,15 +269,6 @@ def error_of(status: int, body: object, headers: Mapping[str, Any]) -> SlackErro
     needed = given.get("needed")
     details = (given.get("response_metadata") or {}).get("messages") or []
     return SlackRefused(name, f"needs {needed}" if needed else "; ".join(map(str, details)))
-
-
-def is_shared(channel: Mapping[str, Any]) -> bool:
-    """Return True if a channel is shared with another workspace or organization, or soon will be.
-
-    See https://docs.slack.dev/reference/objects/conversation-object.
-    """
-    shared = ("is_shared", "is_ext_shared", "is_org_shared", "is_pending_ext_shared")
-    return any(channel.get(name) for name in shared)
 
 
 async def in_plain_if_need_be(message: Message, send: Callable[[Message], Awaitable[T]]) -> T:
