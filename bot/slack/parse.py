@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bot.commands import Command
+from bot.commands import HELP, Command
 from bot.errors import UsageError
 from bot.spelling import DOUBLE_QUOTES, LONG_DASHES, SINGLE_QUOTES, folded
 
@@ -60,9 +60,11 @@ def asks_for_help(words: Sequence[Word]) -> bool:
 def unknown(command: Command, words: Sequence[Word]) -> UsageError:
     """Return the error for an invalid command, suggesting a similar subcommand if there is one."""
     known = command.subcommands
-    first = words[0].keyword if len(known) > 1 else ""
-    if not first or first in known:
-        return command.misuse(f"Use {command.name} {first}".rstrip() + " with nothing after it.")
+    first = words[0].keyword
+    if known == [HELP]:
+        return command.misuse(f"Use {command.name} with nothing after it.")
+    if first in known:
+        return command.misuse(f"Use {command.name} {first} with nothing after it.")
     close = command.meant([word.keyword for word in words])
     guess = f" Did you mean “{close}”?" if close else ""
     return command.misuse(f"Unknown subcommand “{words[0].text[:80]}”.{guess}")
