@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bot.store.engine import sqlite_file
+from bot.store.sqlite import sqlite_file
 
 UNUSABLE = 2
 USE_PG_DUMP = (

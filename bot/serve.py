@@ -33,7 +33,7 @@ from bot.settings import Settings
 from bot.settings.model import SERVICES, revealed
 from bot.store import jobs
 from bot.store.causes import cause_of
-from bot.store.engine import process_lock
+from bot.store.sqlite import process_lock
 from bot.tasks import Flights, SingleFlight
 from handlers.app import slack_app
 from handlers.bolt import ListenerWithoutNeedsError
@@ -51,7 +51,7 @@ PING_SECONDS = 2.0
 COUNT_SECONDS = 1.5
 # The minimum time between two database checks, for all callers together. A check takes the write
 # lock, and anyone who can reach the port can request any number of checks.
-READY_SECONDS = 0.1
+READY_SECONDS = 1.0
 # The address of Slack's WebSockets, used to determine whether they need a proxy.
 SOCKET_URL = URL("https://wss-primary.slack.com")
 # Startup waits at most this long for the first checks of the token and the channels.
@@ -91,6 +91,8 @@ class Service:
 
     async def _ping(self, _: str) -> str:
         database = self._bot.database
+        if database.is_proven:
+            return ""
         try:
             async with asyncio.timeout(PING_SECONDS):
                 if await notice_newer(database):

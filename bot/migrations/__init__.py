@@ -27,10 +27,11 @@ async def migrate(database: Database) -> bool:
         if tx.is_postgres:
             lock = text("SELECT pg_advisory_xact_lock(:number)")
             await tx.connection.execute(lock, {"number": MIGRATION_LOCK})
-        if await tx.connection.run_sync(_is_current):
-            return False
-        await tx.connection.run_sync(upgrade)
-        return True
+        is_outdated = not await tx.connection.run_sync(_is_current)
+        if is_outdated:
+            await tx.connection.run_sync(upgrade)
+    database.newest_revision = known_revisions()[-1]
+    return is_outdated
 
 
 async def is_current(database: Database) -> bool:
@@ -41,8 +42,7 @@ async def is_current(database: Database) -> bool:
 
 async def notice_newer(database: Database) -> bool:
     """If a newer version has migrated the database, return True and refuse further writes."""
-    newest = known_revisions()[-1]
-    database.is_superseded = (await revision(database) or "") > newest
+    database.is_superseded = (await revision(database) or "") > known_revisions()[-1]
     return database.is_superseded
 
 

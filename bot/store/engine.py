@@ -1,21 +1,14 @@
-"""The database engine, with transactions, a clock, and a single error type for all failures.
-
-This module also opens SQLite files and lets only one process use each file.
-"""
+"""The database engine, with transactions, a clock, and a single error type for all failures."""
 
 import asyncio
-import fcntl
 import math
-import os
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-import aiosqlite
 import psycopg
 import structlog
 from sqlalchemy import (
@@ -24,37 +17,28 @@ from sqlalchemy import (
     Table,
     bindparam,
     delete,
-    event,
     func,
     literal_column,
-    make_url,
     select,
     text,
     tuple_,
 )
 from sqlalchemy.dialects import postgresql
-from sqlalchemy.engine import URL, Engine
 from sqlalchemy.exc import DataError, IntegrityError, ProgrammingError, SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.errors import (
-    CommitUnknown,
-    DatabaseInUse,
-    DatabaseReplaced,
-    DatabaseUnavailable,
-    Superseded,
-)
+from bot.errors import CommitUnknown, DatabaseReplaced, DatabaseUnavailable, Superseded
 from bot.ops.clock import Clock
 from bot.store.causes import UNKNOWN_CAUSE, cause_of, technical_cause
 from bot.store.postgres import (
-    CONNECT_SECONDS,
-    LAST,
     STATEMENT_SECONDS,
     UNAWAITED,
+    driver_of,
     lift_limits,
     postgres_engine,
     server_time,
 )
+from bot.store.sqlite import file_id, is_sqlite, sqlite_engine, sqlite_file, sqlite_url
 from bot.store.types import EpochSeconds, from_microseconds
 
 log = structlog.get_logger(__name__)
@@ -70,7 +54,11 @@ ERRORS = (SQLAlchemyError, OSError, psycopg.Error, sqlite3.Error)
 # This statement changes nothing but needs the same permissions and resources as any write. The
 # column has an index, so SQLite writes to the disk even though the value stays the same.
 TOUCH = text("UPDATE alembic_version SET version_num = version_num")
-
+# Every important write locks this row; see `bot.store.audit`.
+LOCK_HEAD = text("SELECT 1 FROM audit_head FOR NO KEY UPDATE")
+REVISION = text("SELECT version_num FROM alembic_version")
+# The job loop commits a transaction every second, which shows that the database accepts writes.
+PROOF_SECONDS = 3.0
 
 # SQLAlchemy also compiles these inserts for SQLite, including the `on_conflict_do_…` methods.
 insert_into = postgresql.insert
@@ -81,12 +69,6 @@ POSTGRES_CLOCK: ColumnElement[float] = literal_column(
     "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint", EpochSeconds
 )
 CLOCK_PARAMETER: ColumnElement[float] = bindparam("clock", type_=EpochSeconds)
-# Another program (a backup, a shell) might hold SQLite's lock. While one writer waits for the lock,
-# all other writers in this process wait for that writer.
-BUSY_SECONDS = 3
-# Each connection has its own thread. Threads take turns, so more threads would only wait longer.
-# No code holds one connection while it waits for another.
-CONNECTIONS = 4
 
 
 class Transaction:
@@ -96,6 +78,8 @@ class Transaction:
         self.connection = connection
         self.has_stored_job = False
         """True if the transaction has stored or released jobs, which might be due."""
+        self.is_ending = False
+        """True if the COMMIT is sent now, or together with the next statement."""
         self._clock = clock
         self._now: datetime | None = None
 
@@ -121,8 +105,13 @@ class Transaction:
         await self.connection.execute(statement, values, execution_options=UNAWAITED)
 
     async def end_with_next(self) -> None:
-        """Send the next statement, which must be the last, together with the commit."""
-        await self.connection.execution_options(**LAST)
+        """Send the next statement together with the commit. Statements after it are refused.
+
+        An error after that statement undoes nothing.
+        """
+        self.is_ending = True
+        if self.is_postgres:
+            (await driver_of(self.connection)).is_ending = True
 
     @property
     def clock(self) -> ColumnElement[float]:
@@ -143,10 +132,6 @@ Claim = Callable[[Transaction], Awaitable[Callable[[], None]]]
 UntilEnds = Callable[[str, float], Awaitable[None]]
 
 
-async def _is_not_run_here(_key: str, _seconds: float) -> None:
-    pass
-
-
 class Database:
     """The entry point to the store. Its methods raise DatabaseUnavailable if the database fails.
 
@@ -165,16 +150,34 @@ class Database:
         """The path of the SQLite file, or None if the database is on a server."""
         self.is_superseded = False
         """True if a newer version has migrated the database. This process then stops writing."""
+        self.newest_revision = ""
+        """The newest schema revision that this process knows, once it has used the database."""
         self._writer = asyncio.Lock()
         self._file_id: tuple[int, int] | None = None
-        self.claim_due_jobs: Claim | None = None
-        """Claims due jobs at the end of a transaction that stores jobs.
-
-        Its result is called after the commit. Other job loops find a due job within a second.
-        """
-        self.until_job_ends: UntilEnds = _is_not_run_here
-        """Waits for a job, as `JobLoop.until_ends` does."""
+        self._claim_due_jobs: Claim | None = None
+        self._until_job_ends: UntilEnds | None = None
         self._cause_told_at = -math.inf
+        self._committed_at = -math.inf
+        self._is_in_doubt = True
+
+    def run_jobs_with(self, claim: Claim, until_ends: UntilEnds) -> None:
+        """Let a job loop claim due jobs at the end of each transaction that stores jobs.
+
+        The result of `claim` is called after the commit. Other job loops find a due job within a
+        second.
+        """
+        self._claim_due_jobs = claim
+        self._until_job_ends = until_ends
+
+    async def until_job_ends(self, key: str, seconds: float) -> None:
+        """Wait for a job that this process runs, if it does, but at most this many seconds."""
+        if self._until_job_ends is not None:
+            await self._until_job_ends(key, seconds)
+
+    @property
+    def is_proven(self) -> bool:
+        """True if a transaction was just committed, and no statement has failed since a check."""
+        return not self._is_in_doubt and time.monotonic() - self._committed_at < PROOF_SECONDS
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
@@ -182,22 +185,23 @@ class Database:
 
         Raise CommitUnknown if the connection dropped during the commit.
         """
-        is_committing = False
+        tx = None
         start = None
         try:
             async with self._serialised(), self._connected() as connection, connection.begin():
                 tx = Transaction(connection, self._clock)
                 yield tx
                 # PostgreSQL gets the claim together with the COMMIT.
-                is_committing = True
-                if self.claim_due_jobs is not None and tx.has_stored_job:
-                    start = await self.claim_due_jobs(tx)
+                tx.is_ending = True
+                if self._claim_due_jobs is not None and tx.has_stored_job:
+                    start = await self._claim_due_jobs(tx)
                 self._require_same_file()
         except DatabaseUnavailable as error:
             # SQLite runs in this process, so a failed commit is always undone.
-            if is_committing and not self.is_sqlite:
+            if tx is not None and tx.is_ending and not self.is_sqlite:
                 raise CommitUnknown from error
             raise
+        self._committed_at = time.monotonic()
         if start is not None:
             start()
 
@@ -237,6 +241,7 @@ class Database:
         except (IntegrityError, DataError):
             raise
         except ERRORS as error:
+            self._is_in_doubt = True
             cause = cause_of(error)
             now = time.monotonic()
             if isinstance(error, ProgrammingError) and cause.code == UNKNOWN_CAUSE.code:
@@ -283,6 +288,7 @@ class Database:
     def _require_same_file(self) -> None:
         """Raise DatabaseReplaced if the SQLite file at the path isn't the one that was opened."""
         if self._file_id is not None and file_id(self.file) != self._file_id:
+            self._is_in_doubt = True
             raise DatabaseReplaced
 
     async def now(self) -> datetime:
@@ -295,8 +301,16 @@ class Database:
         async with self.transaction() as tx:
             await tx.connection.execute(TOUCH)
             if tx.is_postgres:
-                # Every important write locks this row; see `bot.store.audit`.
-                await tx.connection.execute(text("SELECT 1 FROM audit_head FOR NO KEY UPDATE"))
+                await tx.connection.execute(LOCK_HEAD)
+        self._is_in_doubt = False
+
+    async def require_known_schema(self, tx: Transaction) -> None:
+        """Raise Superseded, and refuse further writes, if a newer version migrated the database."""
+        if self.newest_revision:
+            revision = await tx.connection.scalar(REVISION)
+            self.is_superseded = (revision or "") > self.newest_revision
+        if self.is_superseded:
+            raise Superseded
 
     @asynccontextmanager
     async def migrating(self) -> AsyncIterator[Transaction]:
@@ -343,143 +357,3 @@ async def remove_some(tx: Transaction, table: Table, where: ColumnElement[bool])
     batch = select(*key).where(where).limit(BATCH)
     removed = await tx.connection.execute(delete(table).where(tuple_(*key).in_(batch)))
     return removed.rowcount
-
-
-def is_sqlite(url: str) -> bool:
-    """Return True if the URL is for a SQLite file."""
-    return url.startswith("sqlite:")
-
-
-def sqlite_url(url: str) -> URL:
-    """Convert a SQLite URL to the form that selects SQLAlchemy's asynchronous driver."""
-    return make_url(url).set(drivername="sqlite+aiosqlite")
-
-
-def sqlite_file(url: str) -> Path | None:
-    """Return the path of the SQLite file in a URL, or None if the URL is for a server."""
-    return Path(str(make_url(url).database)) if is_sqlite(url) else None
-
-
-def file_id(file: Path | None) -> tuple[int, int] | None:
-    """Return a file's device and inode, or None if there is no file."""
-    if file is None:
-        return None
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def sqlite_engine(url: URL) -> AsyncEngine:
-    """Return an engine for a SQLite file, which allows one writer at a time."""
-    engine = create_async_engine(
-        url,
-        hide_parameters=True,
-        # Don't allow overflow: opening a short-lived connection takes longer than waiting.
-        pool_size=CONNECTIONS,
-        max_overflow=0,
-        pool_timeout=CONNECT_SECONDS,
-        pool_use_lifo=True,
-        connect_args={"timeout": BUSY_SECONDS, "async_creator_fn": _open_sqlite},
-    )
-    prepare_sqlite(engine.sync_engine)
-    return engine
-
-
-async def _open_sqlite(*args: Any, **parameters: Any) -> aiosqlite.Connection:  # noqa: ANN401
-    """Open a connection. If that fails, wait until the connection's thread has ended."""
-    connection = aiosqlite.connect(*args, **parameters)
-    thread = connection._thread  # noqa: SLF001 - SQLAlchemy uses it too
-    thread.daemon = True
-    try:
-        return await connection
-    except BaseException:
-        # The driver doesn't wait for its thread, which might then call a closed event loop.
-        await asyncio.to_thread(thread.join)
-        raise
-
-
-def prepare_sqlite(engine: Engine) -> None:
-    """Set up write-ahead logging, full durability and explicit transactions.
-
-    By default, the driver begins a transaction only before the first write, so two readers that
-    both want to write can deadlock. See SQLAlchemy's notes on pysqlite and transactions.
-    """
-
-    def on_connect(connection: Any, _record: Any) -> None:  # noqa: ANN401
-        connection.isolation_level = None
-        cursor = connection.cursor()
-        try:
-            for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
-                cursor.execute(f"PRAGMA {pragma}")
-        except Exception:
-            # SQLAlchemy doesn't close failed connections, and their threads would keep the process
-            # alive.
-            connection.close()
-            raise
-        cursor.close()
-
-    def on_begin(connection: Any) -> None:  # noqa: ANN401
-        options = connection.get_execution_options()
-        if options.get("gatehouse_alone"):
-            return
-        reads = options.get("gatehouse_reads")
-        connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
-
-    def on_invalidate(connection: Any, _record: Any, _error: Any) -> None:  # noqa: ANN401
-        # A canceled statement keeps the closed connection, and therefore its transaction's lock,
-        # until both are garbage-collected.
-        with suppress(SQLAlchemyError, sqlite3.Error):
-            connection.rollback()
-
-    event.listen(engine, "connect", on_connect)
-    event.listen(engine, "invalidate", on_invalidate)
-    event.listen(engine, "begin", on_begin)
-
-
-@contextmanager
-def process_lock(url: str) -> Iterator[None]:
-    """Lock a SQLite file for this process, or raise DatabaseInUse if it's already locked.
-
-    If the URL is for a server, do nothing. The OS releases the lock when the process ends. The lock
-    file is next to the actual database file, even if the path is a symbolic link.
-    """
-    database = sqlite_file(url)
-    if database is None:
-        yield
-        return
-    path = _lock_path(database)
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        # Earlier versions left the database readable by everyone. The WAL file inherits its mode.
-        for present in (database, Path(f"{database}-wal"), Path(f"{database}-shm")):
-            with suppress(OSError):
-                present.chmod(0o600)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise DatabaseInUse(str(path)) from error
-        yield
-    finally:
-        os.close(file)
-
-
-def is_locked(database: Path) -> bool:
-    """Return True if a process holds the lock of a SQLite file."""
-    try:
-        file = os.open(_lock_path(database), os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(file)
-    return False
-
-
-def _lock_path(database: Path) -> Path:
-    actual = database.resolve()
-    return actual.with_name(f"{actual.name}.lock")

@@ -137,8 +137,7 @@ class JobLoop:
         self._is_database_away = False
         self._claims = itertools.count(1)
         self._running: dict[Lease, asyncio.Task[None]] = {}
-        database.claim_due_jobs = self._claim
-        database.until_job_ends = self.until_ends
+        database.run_jobs_with(self._claim, self.until_ends)
 
     def wake(self) -> None:
         """Look for due jobs immediately."""
@@ -194,6 +193,7 @@ class JobLoop:
         self._awake.clear()
         try:
             async with self._database.transaction() as tx:
+                await self._database.require_known_schema(tx)
                 tx.has_stored_job = True
         except DatabaseUnavailable as error:
             if not self._is_database_away:

@@ -40,8 +40,6 @@ STATEMENT_SECONDS = 10
 RECYCLE_SECONDS = 180
 # The option of statements whose result nobody needs. PostgreSQL gets them with the next statement.
 UNAWAITED = {"gatehouse_unawaited": True}
-# The option of a transaction's last statement. PostgreSQL gets it together with the COMMIT.
-LAST = {"gatehouse_last": True}
 NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 # Server-side timeouts that limit how long a suspended or vanished process can block others. They're
 # set in each transaction that writes, because a pooler loses the settings of a session.
@@ -54,9 +52,12 @@ SERVER_LIMITS = {
     "tcp_keepalives_count": "2",
     "tcp_user_timeout": "15000",
 }
-SET_LIMITS = "SELECT " + " || ".join(
+SET_LIMITS = " || ".join(
     f"set_config('{name}', '{value}', true)" for name, value in SERVER_LIMITS.items()
 )
+# One statement sets the limits and asks for the time.
+NOW_AND_LIMITS = f"{NOW}, {SET_LIMITS}"
+_NOW = text(NOW)
 # Migrations have no timeout, and wait for migrations in other processes.
 NO_LIMITS = "SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0"
 
@@ -109,20 +110,33 @@ class Connection(psycopg.AsyncConnection[Any]):
     wait for the answer to its own BEGIN.
 
     `began_at` is the server's time when the transaction began, in microseconds since 1970. If
-    `is_ending` is True, the next statement is the transaction's last, so COMMIT is sent with it. If
-    `is_unhurried` is True, the transaction has no timeout.
+    `is_ending` is True, COMMIT is sent with the next statement. If `has_ended` is True, it was, and
+    any other statement would be outside of the transaction. If `is_unhurried` is True, the
+    transaction has no timeout.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 - as in the base class
         super().__init__(*args, **options)
         self.unsent: list[str] = []
-        self.began_at: int | None = None
+        self.began_at: int | None
+        self.begin()
+
+    def begin(self, *statements: str) -> None:
+        """Begin a transaction with these statements, which are sent with its first statement."""
+        self.unsent += statements
+        self.began_at = None
         self.is_ending = False
+        self.has_ended = False
         self.is_unhurried = False
 
     def bind(self, statement: str, parameters: Any) -> str:  # noqa: ANN401 - as in the base class
         """Return a statement with its parameters in it."""
         return psycopg.AsyncClientCursor(self).mogrify(statement.encode(), parameters)
+
+    def require_open(self) -> None:
+        """Raise RuntimeError if COMMIT was sent with an earlier statement."""
+        if self.has_ended:
+            raise RuntimeError("The COMMIT was already sent, so this statement would be alone.")
 
     def take_unsent(self, *more: str) -> bytes:
         """Return the unsent statements and these as one text. Nothing is unsent after that."""
@@ -136,10 +150,12 @@ class Connection(psycopg.AsyncConnection[Any]):
             await psycopg.AsyncCursor(self).execute(self.take_unsent("COMMIT"))
         else:
             await super().commit()
+        self.has_ended = False
 
     async def rollback(self) -> None:
         """Roll back the transaction, and forget its unsent statements."""
         self.unsent.clear()
+        self.has_ended = False
         await super().rollback()
 
     async def wait(
@@ -168,7 +184,9 @@ class Cursor(psycopg.AsyncCursor[Any]):
     async def execute(self, query: Any, params: Any = None, **options: Any) -> Self:  # noqa: ANN401
         """Execute a statement."""
         connection = self.connection
+        connection.require_open()
         unsent = list(connection.unsent)
+        connection.has_ended = connection.is_ending
         if not unsent and not connection.is_ending:
             return await super().execute(query, params, **options)
         statements = [connection.bind(query, params)]
@@ -176,7 +194,7 @@ class Cursor(psycopg.AsyncCursor[Any]):
             statements.append("COMMIT")
         await super().execute(connection.take_unsent(*statements))
         for sent in unsent:
-            if sent == NOW:
+            if sent in {NOW, NOW_AND_LIMITS}:
                 row = await self.fetchone()
                 connection.began_at = row[0] if row else None
             self.nextset()
@@ -184,6 +202,7 @@ class Cursor(psycopg.AsyncCursor[Any]):
 
     async def executemany(self, *args: Any, **options: Any) -> None:  # noqa: ANN401
         """Execute a statement with each of several sets of parameters."""
+        self.connection.require_open()
         if self.connection.unsent:
             await super().execute(self.connection.take_unsent())
         await super().executemany(*args, **options)
@@ -192,8 +211,7 @@ class Cursor(psycopg.AsyncCursor[Any]):
 def send_together(engine: Engine) -> None:
     """Send BEGIN, and statements with the option `UNAWAITED`, together with the next statement.
 
-    The server's time is asked with BEGIN, because most transactions need it. A statement with the
-    option `LAST` is sent together with COMMIT.
+    The server's time is asked with BEGIN, because most transactions need it.
     """
 
     def connection_of(connection: SqlConnection) -> Connection:
@@ -202,21 +220,18 @@ def send_together(engine: Engine) -> None:
     def on_begin(connection: SqlConnection) -> None:
         options = connection.get_execution_options()
         driver = connection_of(connection)
-        driver.began_at = None
-        driver.is_ending = False
-        driver.is_unhurried = False
-        if not options.get("gatehouse_alone"):
-            if options.get("gatehouse_reads"):
-                driver.unsent += ["BEGIN ISOLATION LEVEL REPEATABLE READ", NOW]
-            else:
-                driver.unsent += ["BEGIN", SET_LIMITS, NOW]
+        if options.get("gatehouse_alone"):
+            driver.begin()
+        elif options.get("gatehouse_reads"):
+            driver.begin("BEGIN ISOLATION LEVEL REPEATABLE READ", NOW)
+        else:
+            driver.begin("BEGIN", NOW_AND_LIMITS)
 
     def on_execute(_: object, statement: str, values: object, context: ExecutionContext) -> bool:
-        options = context.execution_options
-        connection = connection_of(context.root_connection)
-        connection.is_ending = bool(options.get("gatehouse_last"))
-        is_unawaited = bool(options.get("gatehouse_unawaited"))
+        is_unawaited = bool(context.execution_options.get("gatehouse_unawaited"))
         if is_unawaited:
+            connection = connection_of(context.root_connection)
+            connection.require_open()
             connection.unsent.append(connection.bind(statement, values))
         return is_unawaited
 
@@ -224,13 +239,15 @@ def send_together(engine: Engine) -> None:
     event.listen(engine, "do_execute", on_execute)
 
 
+async def driver_of(connection: AsyncConnection) -> Connection:
+    """Return the driver's connection behind SQLAlchemy's."""
+    return cast("Connection", (await connection.get_raw_connection()).driver_connection)
+
+
 async def server_time(connection: AsyncConnection) -> int:
     """Return the server's time when the transaction began, in microseconds since 1970."""
-    known: int | None = None
-    if connection.in_transaction():
-        driver = (await connection.get_raw_connection()).driver_connection
-        known = cast("Connection", driver).began_at
-    return known or await connection.scalar(text(NOW)) or 0
+    known = (await driver_of(connection)).began_at if connection.in_transaction() else None
+    return known or await connection.scalar(_NOW) or 0
 
 
 def ping_when_in_doubt(engine: Engine) -> None:
@@ -299,6 +316,5 @@ def postgres_engine(url: str, pool_size: int) -> AsyncEngine:
 
 async def lift_limits(connection: AsyncConnection) -> None:
     """Let a connection's present transaction take any time."""
-    driver = (await connection.get_raw_connection()).driver_connection
-    cast("Connection", driver).is_unhurried = True
+    (await driver_of(connection)).is_unhurried = True
     await connection.exec_driver_sql(NO_LIMITS)

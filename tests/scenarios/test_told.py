@@ -347,12 +347,12 @@ def haste(monkeypatch):
     for name in ("SOCKET_EVERY", "ALERTS_EVERY", "DEAF_SECONDS"):
         monkeypatch.setattr(health, name, 0.2)
     monkeypatch.setattr("bot.checks.health.PATIENCE", timedelta(0))
-    monkeypatch.setattr("bot.store.engine.CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("bot.store.sqlite.CONNECT_SECONDS", 0.5)
     monkeypatch.setattr("bot.store.postgres.CONNECT_SECONDS", 1)
     for name in ("bot.store.engine.STATEMENT_SECONDS", "bot.store.postgres.STATEMENT_SECONDS"):
         monkeypatch.setattr(name, 2.0)
     monkeypatch.setattr("bot.serve.PING_SECONDS", 0.5)
-    monkeypatch.setattr("bot.store.engine.BUSY_SECONDS", 0.2)
+    monkeypatch.setattr("bot.store.sqlite.BUSY_SECONDS", 0.2)
     monkeypatch.setattr("handlers.endpoint.time", time)
     monkeypatch.setattr("bot.ops.clock.time", time)
 

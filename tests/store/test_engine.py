@@ -18,11 +18,12 @@ from sqlalchemy.exc import IntegrityError, ProgrammingError
 
 from bot.errors import CommitUnknown, DatabaseInUse, DatabaseReplaced, DatabaseUnavailable
 from bot.ops.clock import SystemClock
-from bot.store import audit, engine, postgres
+from bot.store import audit, engine, postgres, sqlite
 from bot.store.audit_entry import AuditEntry
 from bot.store.causes import cause_of
-from bot.store.engine import CONNECTIONS, Database, file_id, process_lock
+from bot.store.engine import Database
 from bot.store.jobs import claim
+from bot.store.sqlite import CONNECTIONS, file_id, process_lock
 from bot.store.tables import jobs
 from bot.store.types import from_microseconds, to_microseconds
 from tests.support.postgres import connect, server_url
@@ -260,7 +261,7 @@ async def test_a_writer_that_is_cancelled_leaves_no_lock_behind(
     sqlite_url, clock, monkeypatch, moment
 ):
     """An unfinished statement would lock the file until the statement was garbage-collected."""
-    monkeypatch.setattr("bot.store.engine.BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("bot.store.sqlite.BUSY_SECONDS", 0.1)
     database = Database(sqlite_url, clock)
     await write(database)
     for _ in range(5):
@@ -294,7 +295,7 @@ async def test_a_file_that_cannot_be_opened_leaves_no_thread_behind(tmp_path, cl
 
 
 async def test_writers_behind_a_locked_file_all_give_up_in_time(sqlite_url, clock, monkeypatch):
-    monkeypatch.setattr(engine, "BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.2)
     monkeypatch.setattr(engine, "STATEMENT_SECONDS", 0.3)
     database = Database(sqlite_url, clock)
     await write(database)
@@ -402,7 +403,7 @@ def test_folder_that_cannot_be_locked_is_not_called_in_use(sqlite_url, monkeypat
     def flock(*_: object) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr("bot.store.engine.fcntl.flock", flock)
+    monkeypatch.setattr("bot.store.sqlite.fcntl.flock", flock)
     with pytest.raises(OSError, match="No locks available"), process_lock(sqlite_url):
         pass
 
@@ -482,3 +483,46 @@ def job_row(key):
         "generation": 1,
         "tries": 0,
     }
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("is_awaited", [True, False])
+async def test_a_statement_after_the_last_one_is_refused(postgres_url, clock, is_awaited):
+    """It would be a transaction of its own, which nothing could undo."""
+    database = Database(postgres_url, clock, pool_size=1)
+
+    async def write_on() -> None:
+        async with database.transaction() as tx:
+            await tx.end_with_next()
+            await tx.connection.execute(jobs.insert(), job_row("a"))
+            second = tx.connection.execute if is_awaited else tx.write
+            await second(jobs.insert(), job_row("b"))
+
+    with pytest.raises(RuntimeError, match="COMMIT was already sent"):
+        await write_on()
+    # The connection that is used again doesn't remember.
+    async with database.transaction() as tx:
+        await tx.connection.execute(jobs.insert(), job_row("c"))
+        await tx.connection.execute(jobs.insert(), job_row("d"))
+    async with database.read_only() as tx:
+        assert [*await tx.connection.scalars(select(jobs.c.key))] == ["a", "c", "d"]
+    await database.close()
+
+
+async def test_database_is_proven_by_a_commit_and_not_after_a_failure(sqlite_url, clock):
+    database = Database(sqlite_url, clock)
+    assert not database.is_proven
+    await database.ping_writing()
+    assert database.is_proven
+    with pytest.raises(DatabaseUnavailable):
+        async with database.read_only() as tx:
+            await tx.connection.execute(text("SELECT * FROM nothing_there"))
+    # A transaction that changes nothing doesn't show that the disk has room.
+    await write(database)
+    assert not database.is_proven
+    await database.ping_writing()
+    take_away(Path(sqlite_url.removeprefix("sqlite:///")), None)
+    with pytest.raises(DatabaseReplaced):
+        await write(database)
+    assert not database.is_proven
+    await database.close()

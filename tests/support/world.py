@@ -17,7 +17,7 @@ from typing import Any
 from bot.app import Gatehouse, gatehouse
 from bot.ops.clock import Clock
 from bot.serve import Service
-from bot.store.engine import is_sqlite
+from bot.store.sqlite import is_sqlite
 from sandbox.patience import PATIENCE_SECONDS
 from sandbox.services.running import RunningServices, running_services
 from sandbox.services.state import SURVEY_FLOW, WELCOME_FLOW, Flow, ServicesState

@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from bot.check import examine, examine_settings
 from bot.checks.findings import Finding, as_table
-from bot.store.engine import file_id, process_lock
+from bot.store.sqlite import file_id, process_lock
 from sandbox.services.faults import Fault as ServiceFault
 from sandbox.services.faults import FaultKind
 from sandbox.services.running import RunningServices, running_services

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, CursorResult, Engine, create_engine
 
 import bot.store.engine
-from bot.store.engine import prepare_sqlite
+from bot.store.sqlite import prepare_sqlite
 from tests.simulation.days.loop import PROCESS
 
 # The open connections of each process, which are closed when the process dies.
