@@ -144,10 +144,10 @@ class Sender:
                     break
                 unneeded.append(message.id)
             if unneeded:
-                await outbox.mark_sent(tx, unneeded)
+                await outbox.mark_sent(tx, unneeded, await tx.now())
             if step is None:
                 await lease.finish(tx)
-            else:
+            elif not lease.is_new:
                 await lease.hold(tx)
         return step
 
@@ -260,6 +260,6 @@ class Sender:
 
     async def _mark(self, tx: Transaction, step: _Step, failure: str | None = None) -> None:
         """Mark the message as sent, and finish the job if no other message was waiting."""
-        await outbox.mark_sent(tx, [step.message.id], failure)
+        await outbox.mark_sent(tx, [step.message.id], step.now, failure)
         if step.message is step.waiting.messages[-1]:
             await step.lease.finish(tx)

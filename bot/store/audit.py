@@ -8,7 +8,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from sqlalchemy import BigInteger, Row, Select, select, type_coerce, update
+from sqlalchemy import BigInteger, Row, Select, bindparam, select, type_coerce, update
 from sqlalchemy.exc import OperationalError
 
 from bot.ops.current_delivery import delivery_id
@@ -29,7 +29,18 @@ UNREADABLE = "its content can't be read"
 NO_TEXT = "Could not decode to UTF-8"
 
 
-_LOCKED_HEAD = select(audit_head).with_for_update()
+# Statements are built only once, because building them takes longer than executing them.
+_HEAD = select(audit_head)
+_LOCKED_HEAD = _HEAD.with_for_update()
+_MOVE_HEAD = update(audit_head).values(position=bindparam("position"), hash=bindparam("hash"))
+_APPEND = audit_entries.insert()
+_LATEST = select(audit_entries).order_by(audit_entries.c.position.desc()).limit(bindparam("most"))
+_AFTER = (
+    select(audit_entries)
+    .where(audit_entries.c.position > bindparam("after"))
+    .order_by(audit_entries.c.position)
+    .limit(PAGE)
+)
 
 
 async def append(tx: Transaction, *entries: AuditEntry) -> None:
@@ -51,27 +62,26 @@ async def append(tx: Transaction, *entries: AuditEntry) -> None:
         words = (entry.actor, entry.action, entry.subject, detail)
         digest = _digest(previous, position, to_microseconds(at), *words)
         recorded = RecordedEntry(position, at, *words, previous, digest)
-        await tx.write(audit_entries.insert(), vars(recorded))
+        await tx.write(_APPEND, vars(recorded))
         previous = digest
-    await tx.write(update(audit_head), {"position": position, "hash": previous})
+    await tx.write(_MOVE_HEAD, {"position": position, "hash": previous})
 
 
 async def latest(tx: Transaction, count: int) -> list[RecordedEntry]:
     """Return the `count` newest entries, newest first."""
-    newest = select(audit_entries).order_by(audit_entries.c.position.desc()).limit(count)
-    return [RecordedEntry(*row) for row in await tx.connection.execute(newest)]
+    rows = await tx.connection.execute(_LATEST, {"most": count})
+    return [RecordedEntry(*row) for row in rows]
 
 
 async def after(tx: Transaction, position: int) -> list[RecordedEntry]:
     """Return the next page of entries after a position, oldest first."""
-    query = select(audit_entries).where(audit_entries.c.position > position)
-    rows = await tx.connection.execute(query.order_by(audit_entries.c.position).limit(PAGE))
+    rows = await tx.connection.execute(_AFTER, {"after": position})
     return [RecordedEntry(*row) for row in rows]
 
 
 async def head(tx: Transaction) -> tuple[int, str]:
     """Return the position and hash of the newest entry."""
-    row = (await tx.connection.execute(select(audit_head))).one()
+    row = (await tx.connection.execute(_HEAD)).one()
     return row.position, row.hash
 
 
@@ -95,7 +105,7 @@ async def verify(tx: Transaction, noted_head: str | None = None) -> Verification
         reason = UNREADABLE
     if reason:
         return Verification(position, head, position + 1, reason)
-    ends = [(row.position, row.hash) for row in await tx.connection.execute(select(audit_head))]
+    ends = [(row.position, row.hash) for row in await tx.connection.execute(_HEAD)]
     if not ends:
         return Verification(
             position, head, None, "the row that marks the end of the chain is missing"

@@ -28,6 +28,8 @@ LONGEST_PAUSE_SECONDS = 20.0
 # A call takes at most 10 s, so a call sent this soon after a renewal ends before the lease
 # expires.
 SEND_WITHIN_SECONDS = 5.0
+# A lease that was renewed this recently leaves enough time to send something.
+NEW_SECONDS = 2.0
 
 
 class LeaseLost(GatehouseError):
@@ -55,6 +57,11 @@ class Lease:
     def is_fresh(self) -> bool:
         """True if the lease was renewed recently enough to send something."""
         return self.since_boot() - self.held_at <= SEND_WITHIN_SECONDS
+
+    @property
+    def is_new(self) -> bool:
+        """True if the lease was claimed or renewed so recently that it needn't be renewed."""
+        return self.since_boot() - self.held_at <= NEW_SECONDS
 
     async def confirm(self) -> None:
         """Renew the lease before an action that must happen only once, or raise LeaseLost."""

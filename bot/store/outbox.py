@@ -3,21 +3,9 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cache
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Insert,
-    Update,
-    bindparam,
-    case,
-    exists,
-    func,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, bindparam, case, exists, func, or_, select, update
 
 from bot.store import jobs
 from bot.store.engine import Transaction, insert_into, remove_some
@@ -101,17 +89,27 @@ _COUNT_POSTS = (
 _CARD = select(cards).where(cards.c.key == bindparam("its_key"))
 
 
-@cache
-def _marking_sent(clock: ColumnElement[float]) -> Update:
-    """Return the statement that marks messages. The database reads the clock in it."""
-    return (
-        update(outbox_messages)
-        .where(
-            outbox_messages.c.id.in_(bindparam("its_ids", expanding=True)),
-            outbox_messages.c.sent_at.is_(None),
-        )
-        .values(sent_at=clock, failure=bindparam("its_failure"))
+_MARK_SENT = (
+    update(outbox_messages)
+    .where(
+        outbox_messages.c.id.in_(bindparam("its_ids", expanding=True)),
+        outbox_messages.c.sent_at.is_(None),
     )
+    .values(sent_at=bindparam("at"), failure=bindparam("its_failure"))
+)
+_PUT = outbox_messages.insert().inline()
+_RECORD_NEW = insert_into(cards).on_conflict_do_nothing()
+_RECORD_AGAIN = update(cards).where(
+    cards.c.key == bindparam("its_key"), cards.c.version == bindparam("its_version")
+)
+_IS_DROPPED = outbox_messages.c.failure.is_not(None) & outbox_messages.c.key.startswith(
+    "requester:"
+)
+_COUNT_UNDELIVERED = (
+    select(func.count())
+    .select_from(outbox_messages)
+    .where(_IS_DROPPED, outbox_messages.c.sent_at >= bindparam("since"))
+)
 
 
 async def put(tx: Transaction, outbox_message: OutboxMessage) -> None:
@@ -125,7 +123,7 @@ async def put(tx: Transaction, outbox_message: OutboxMessage) -> None:
         "created_at": now,
         "tries": 0,
     }
-    await tx.write(outbox_messages.insert().inline(), new)
+    await tx.write(_PUT, new)
     await jobs.put(tx, jobs.Job(f"{SEND}:{outbox_message.key}", SEND, outbox_message.key, now))
 
 
@@ -153,22 +151,20 @@ async def begin_post(tx: Transaction, outbox_message: OutboxMessage) -> None:
     await tx.write(_COUNT_POSTS, {"its_id": outbox_message.id})
 
 
-async def mark_sent(tx: Transaction, ids: Sequence[int], failure: str | None = None) -> None:
+async def mark_sent(
+    tx: Transaction, ids: Sequence[int], at: datetime, failure: str | None = None
+) -> None:
     """Mark messages as sent, or as dropped if `failure` says why they can't be sent.
 
     Messages that are already marked stay unchanged.
     """
-    marked = {"its_ids": list(ids), "its_failure": failure, **tx.clock_parameters}
-    await tx.write(_marking_sent(tx.clock), marked)
+    await tx.write(_MARK_SENT, {"its_ids": list(ids), "at": at, "its_failure": failure})
 
 
 async def count_undelivered(tx: Transaction) -> int:
     """Count the messages to requesters that were dropped in the last seven days."""
     since = await tx.now() - timedelta(days=7)
-    is_given_up = outbox_messages.c.failure.is_not(None) & (outbox_messages.c.sent_at >= since)
-    is_to_person = outbox_messages.c.key.startswith("requester:")
-    query = select(func.count()).select_from(outbox_messages).where(is_given_up, is_to_person)
-    return int(await tx.connection.scalar(query) or 0)
+    return int(await tx.connection.scalar(_COUNT_UNDELIVERED, {"since": since}) or 0)
 
 
 def shows(prefix: str, ids: ColumnElement[str]) -> ColumnElement[bool]:
@@ -208,16 +204,13 @@ async def sent_card(tx: Transaction, key: str) -> SentCard | None:
 
 
 async def record_card(tx: Transaction, card: SentCard, read: SentCard | None) -> bool:
-    """Store that the card was sent now, unless another process has sent it since `read` was loaded.
+    """Store that the card was sent, unless another process has sent it since `read` was loaded.
 
     Return True if the card was stored.
     """
-    values = {**vars(card), "sent_at": tx.clock}
-    record: Insert | Update
     if read is None:
-        record = insert_into(cards).values(values).on_conflict_do_nothing()
+        recorded = await tx.connection.execute(_RECORD_NEW, vars(card))
     else:
-        is_as_read = (cards.c.key == read.key) & (cards.c.version == read.version)
-        record = update(cards).where(is_as_read).values(values)
-    recorded = await tx.connection.execute(record, tx.clock_parameters)
+        its = {"its_key": read.key, "its_version": read.version}
+        recorded = await tx.connection.execute(_RECORD_AGAIN, {**vars(card), **its})
     return recorded.rowcount > 0

@@ -281,7 +281,7 @@ async def test_sender_that_slept_since_its_lease_sends_nothing(rig, what):
     await (rig.say("a note") if what == "note" else rig.change("old"))
     async with rig.database.transaction() as tx:
         (job,) = await jobs.claim(tx, "slow", 9)
-    seconds = iter((0.0, 6.0))
+    seconds = iter((0.0, 0.0, 6.0))
     with pytest.raises(LeaseLost):
         await rig.sender.run(job, Lease(rig.database, "slow", job, lambda: next(seconds)))
     assert rig.texts() == sent

@@ -31,7 +31,7 @@ async def send(database, key):
     async with database.transaction() as tx:
         await outbox.put(tx, OutboxMessage(key, "note", "1"))
         (message,) = (await outbox.waiting(tx, key)).messages
-        await outbox.mark_sent(tx, [message.id])
+        await outbox.mark_sent(tx, [message.id], await tx.now())
         await outbox.record_card(tx, SentCard(key, "C1", "1.1", 1, await tx.now()), None)
 
 

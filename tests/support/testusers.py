@@ -258,7 +258,7 @@ class World:
                     return now + timedelta(seconds=20)
                 await outbox.record_card(tx, outbox.SentCard(job.subject, "C", "1", 1, now), None)
             messages = (await outbox.waiting(tx, job.subject)).messages
-            await outbox.mark_sent(tx, [message.id for message in messages])
+            await outbox.mark_sent(tx, [message.id for message in messages], now)
         self.messages += messages
         return None
 

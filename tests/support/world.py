@@ -49,6 +49,7 @@ class World:
     services: RunningServices
     environment: dict[str, str]
     clock: LaterClock
+    service: Service
 
     async def until(self, predicate: Callable[[], Found]) -> Found:
         """Wait until the predicate is true, and move the clock forward while the bot is idle."""
@@ -181,7 +182,7 @@ async def running_world(
             serving = asyncio.create_task(service.run(stopping))
             await _ready(service, serving)
             slack.bot_url = service.addresses[0]
-            world = World(bot, slack, running, environment, clock)
+            world = World(bot, slack, running, environment, clock, service)
             if is_sqlite(database_url) and isinstance(clock, LaterClock):
                 slack.until = world.until  # type: ignore[method-assign]
             try:
