@@ -1,4 +1,8 @@
-"""The command-line interface: `gatehouse [serve | check | …]`, or `python -m bot …`."""
+"""The command-line interface: `gatehouse [serve | check | …]`, or `python -m bot …`.
+
+Each command imports what it needs, because `--version`, `--help` and the small commands would
+otherwise take seconds to import the server.
+"""
 
 import argparse
 import asyncio
@@ -6,34 +10,17 @@ import gc
 import io
 import logging
 import os
+import re
+import signal
 import sys
 from pathlib import Path
-
-import structlog
+from typing import TYPE_CHECKING
 
 from bot import __version__
-from bot.audit.reading import export_audit, verify_audit
-from bot.backup import back_up, refuse_restore
-from bot.check import examine
-from bot.checks.findings import WELL, Finding, as_json, as_table
-from bot.configured import redactor_of
-from bot.explain import explain_policy
-from bot.gateway.clients import new_token
-from bot.ops.logs import configure_logs
-from bot.ops.loop import run
-from bot.serve import CannotStartError, serve
-from bot.settings import (
-    AUDIT_KEY,
-    AUDIT_KEY_UNUSED,
-    Settings,
-    SettingsError,
-    settings_from,
-)
-from bot.settings.sources import Sources, find_sources
-from bot.setup.run import set_up
-from bot.slack.manifest import manifest_link, manifest_text
 
-log = structlog.get_logger("bot")
+if TYPE_CHECKING:
+    from bot.settings import Settings
+    from bot.settings.sources import Sources
 
 BROKEN = 1
 UNUSABLE = 2
@@ -49,11 +36,12 @@ def main(arguments: list[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     given = sys.argv[1:] if arguments is None else arguments
     if given[:1] == ["sandbox"]:
-        # Imported here because nothing else needs the sandbox.
         from sandbox.__main__ import main as run_sandbox
 
         return run_sandbox(given[1:])
     options = _parser().parse_args(given or ["serve"])
+    from bot.settings import SettingsError
+
     try:
         status = int(options.run(options) or 0)
     except SettingsError as error:
@@ -99,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         help="read the answers from a JSON file instead of asking",
     )
     setup.add_argument("--out", type=Path, default=Path("gatehouse.toml"), metavar="FILE")
-    setup.set_defaults(run=lambda options: set_up(options.answers, options.out, os.environ))
+    setup.set_defaults(run=_set_up)
     manifest = commands.add_parser("manifest", help="print the Slack app manifest")
     manifest.add_argument(
         "--url", metavar="https://bot.example.com", help="the public address that Slack calls"
@@ -112,14 +100,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     manifest.set_defaults(run=_manifest)
     token = commands.add_parser("gateway-token", help="print a new token for a gateway client")
-    token.set_defaults(run=lambda _: print(new_token()))
+    token.set_defaults(run=_print_token)
     backup = commands.add_parser("backup", help="copy a SQLite database to a new file")
     backup.add_argument("file", type=Path, metavar="FILE")
-    backup.set_defaults(run=lambda options: back_up(_database_url(), options.file))
-    # Without a help text, this command isn't listed.
-    restoring = commands.add_parser("restore")
-    restoring.add_argument("file", nargs="*")
-    restoring.set_defaults(run=lambda _: refuse_restore())
+    backup.set_defaults(run=_back_up)
     policy = commands.add_parser("policy", help="explain approvals").add_subparsers(required=True)
     explain = policy.add_parser("explain", help="show who decides on a flow's requests, and why")
     explain.add_argument("flow", help="an alias from FLOW_ALIASES, or a SID")
@@ -131,39 +115,52 @@ def _parser() -> argparse.ArgumentParser:
     verify = audit.add_parser("verify", help="check every entry of the audit log")
     verify.add_argument(
         "--head",
-        type=str.lower,
+        type=_hash,
         metavar="HASH",
         help="a hash that you saved earlier, to detect removed entries",
     )
-    verify.set_defaults(run=lambda options: asyncio.run(verify_audit(_settings(), options.head)))
+    verify.set_defaults(run=_verify_audit)
     export = audit.add_parser("export", help="print the entries in JSON Lines format")
     export.add_argument(
         "--since", type=int, default=0, metavar="N", help="print only the entries after number N"
     )
-    export.set_defaults(run=lambda options: asyncio.run(export_audit(_settings(), options.since)))
+    export.set_defaults(run=_export_audit)
     return parser
 
 
-def _sources() -> Sources:
-    return find_sources(os.environ)
+def _hash(text: str) -> str:
+    if not re.fullmatch("[0-9a-f]{64}", text.lower()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a hash of 64 hexadecimal digits")
+    return text.lower()
 
 
-def _settings(sources: Sources | None = None) -> Settings:
-    settings = settings_from(sources or _sources())
+def _settings() -> "tuple[Settings, Sources]":
+    from bot.settings import settings_from
+    from bot.settings.sources import find_sources
+
+    sources = find_sources(os.environ)
+    settings = settings_from(sources)
     # Libraries look for proxies and certificates in the environment.
     os.environ.update(settings.proxies)
-    return settings
-
-
-def _database_url() -> str:
-    return _settings().database_url.get_secret_value()
+    return settings, sources
 
 
 def _serve(_options: argparse.Namespace) -> int:
-    sources = _sources()
-    settings = _settings(sources)
+    # Process 1 of a container would ignore a signal that comes before the event loop handles it.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(0))
+    import structlog
+
+    from bot.configured import redactor_of
+    from bot.ops.logs import configure_logs
+    from bot.ops.loop import run
+    from bot.serve import CannotStartError, serve
+    from bot.settings import AUDIT_KEY, AUDIT_KEY_UNUSED
+
+    settings, sources = _settings()
     redactor = redactor_of(settings)
     configure_logs(settings.log_level, settings.log_format, redactor)
+    log = structlog.get_logger("bot")
     log.info("settings", files=sources.files)
     if AUDIT_KEY in sources.environment:
         log.warning("setting.unused", reason=f"{AUDIT_KEY} {AUDIT_KEY_UNUSED}")
@@ -182,10 +179,16 @@ def _serve(_options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
+    from bot.check import examine
+    from bot.checks.findings import WELL, Finding, as_json, as_table
+    from bot.configured import redactor_of
+    from bot.ops.logs import configure_logs
+    from bot.ops.loop import run
+    from bot.settings import AUDIT_KEY, AUDIT_KEY_UNUSED, SettingsError
+
     report = as_json if options.json else as_table
     try:
-        sources = _sources()
-        settings = _settings(sources)
+        settings, sources = _settings()
     except SettingsError as error:
         problems = [Finding("settings", "setting_wrong", problem) for problem in error.problems]
         print(report(problems))
@@ -202,7 +205,39 @@ def _check(options: argparse.Namespace) -> int:
     return 0 if all(finding.is_well for finding in findings) else BROKEN
 
 
+def _set_up(options: argparse.Namespace) -> int:
+    from bot.setup.run import set_up
+
+    return set_up(options.answers, options.out, os.environ)
+
+
+def _print_token(_options: argparse.Namespace) -> None:
+    from bot.gateway.clients import new_token
+
+    print(new_token())
+
+
+def _back_up(options: argparse.Namespace) -> int:
+    from bot.backup import back_up
+
+    return back_up(_settings()[0].database_url.get_secret_value(), options.file)
+
+
+def _verify_audit(options: argparse.Namespace) -> int:
+    from bot.audit.reading import verify_audit
+
+    return asyncio.run(verify_audit(_settings()[0], options.head))
+
+
+def _export_audit(options: argparse.Namespace) -> int:
+    from bot.audit.reading import export_audit
+
+    return asyncio.run(export_audit(_settings()[0], options.since))
+
+
 def _manifest(options: argparse.Namespace) -> int:
+    from bot.slack.manifest import manifest_link, manifest_text
+
     try:
         show = manifest_link if options.link else manifest_text
         text = show(options.url, socket=options.socket)
@@ -214,7 +249,11 @@ def _manifest(options: argparse.Namespace) -> int:
 
 
 def _explain_policy(options: argparse.Namespace) -> int:
-    settings = _settings()
+    from bot.configured import redactor_of
+    from bot.explain import explain_policy
+    from bot.ops.logs import configure_logs
+
+    settings, _ = _settings()
     # The explanation already shows failed lookups, so don't log them.
     configure_logs("CRITICAL", settings.log_format, redactor_of(settings))
     return asyncio.run(explain_policy(settings, options.flow, options.user))

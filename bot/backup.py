@@ -14,10 +14,6 @@ USE_PG_DUMP = (
     "Gatehouse backs up only SQLite databases. For PostgreSQL, use pg_dump with the"
     " commands in docs/operations.md."
 )
-NO_RESTORE = (
-    "`gatehouse restore` no longer exists. To restore a backup, follow the steps in"
-    " docs/operations.md."
-)
 
 
 def back_up(url: str, target: Path) -> int:
@@ -60,11 +56,6 @@ def _copy(database: sqlite3.Connection, target: Path) -> int:
         return _fail(f"{target}: {error}.")
     print(f"Backed up the database to {target}.")
     return 0
-
-
-def refuse_restore() -> int:
-    """Say how to restore a backup, and return the exit status."""
-    return _fail(NO_RESTORE)
 
 
 def _fail(sentence: str) -> int:

@@ -286,7 +286,7 @@ async def until_it_works(
 
 
 async def serve(settings: Settings, redactor: Redactor) -> None:
-    """Run the bot until SIGTERM or SIGINT.
+    """Run the bot until SIGTERM, SIGINT or SIGHUP.
 
     Raises:
         CannotStartError: The bot can't start. The message says why.
@@ -297,12 +297,13 @@ async def serve(settings: Settings, redactor: Redactor) -> None:
         except DatabaseInUse as error:
             raise CannotStartError(error.sentence) from error
         except OSError as error:
+            place = f" ({error.filename})" if error.filename else ""
             raise CannotStartError(
-                f"The database file can't be opened: {error.strerror} ({error.filename})."
+                f"The database file can't be opened: {error.strerror}{place}."
             ) from error
         stopping = asyncio.Event()
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, stopping.set)
         async with gatehouse(settings, redactor) as bot:
             log.info(

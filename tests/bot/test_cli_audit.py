@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url
 
+from bot.__main__ import main
 from bot.audit.reading import verify_audit
 from bot.ops.clock import SystemClock
 from bot.settings import Settings
@@ -41,6 +42,14 @@ async def test_an_intact_chain_is_said_with_its_head(chain, sqlite_url, capsys):
     said = capsys.readouterr().out
     assert f"intact: 4 entries, head {(await head_of(chain))[1]}." in said
     assert "--head" in said
+
+
+@pytest.mark.parametrize("words", ["deadbeef", "", "0" * 63, "0" * 65, f"{'0' * 63}g", "#12"])
+def test_what_is_no_hash_is_not_called_damage(words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["audit", "verify", "--head", words])
+    assert ended.value.code == 2
+    assert "is not a hash of 64 hexadecimal digits" in capsys.readouterr().err
 
 
 async def test_a_database_that_is_away_is_no_verdict(capsys):

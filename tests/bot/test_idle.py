@@ -23,9 +23,11 @@ def content(path: Path) -> list[bytes]:
 
 
 @pytest.mark.parametrize("database_url", BOTH, indirect=True)
-async def test_idle_bot_writes_nothing_and_reads_once_a_second(database_url):
+async def test_idle_bot_writes_nothing_and_reads_once_a_second(database_url, monkeypatch):
+    monkeypatch.setattr("bot.home.publishing.SWEEP_EVERY", timedelta(hours=1), raising=False)
     async with empty_world(database_url, inventory_watch="off") as world:
-        database, clock = world.bot.database, world.clock
+        database, jobs = world.bot.database, world.bot.jobs
+        pool = database.engine.pool
         begun, changed = [], []
 
         def note(_connection, cursor, statement, _parameters, context, _many):
@@ -38,9 +40,9 @@ async def test_idle_bot_writes_nothing_and_reads_once_a_second(database_url):
         async def pass_time(times: int, seconds: float = 1) -> None:
             for _ in range(times):
                 looks = len(begun)
-                clock.ahead += timedelta(seconds=seconds)
+                world.clock.ahead += timedelta(seconds=seconds)
                 async with asyncio.timeout(30):
-                    while len(begun) == looks or database.engine.pool.checkedout():  # noqa: ASYNC110
+                    while len(begun) == looks or jobs._running or pool.checkedout():  # noqa: ASYNC110
                         await asyncio.sleep(0.001)
                 # A load balancer asks too.
                 assert await world.service.missing() is None

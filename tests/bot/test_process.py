@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import json
 import os
+import re
+import signal
 import sys
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -161,7 +163,9 @@ async def test_sigterm_finishes_what_runs_and_takes_nothing_new(fleet):
     assert process.tracebacks == []
 
 
-async def test_a_waiting_person_gets_an_answer_when_the_bot_stops(fleet):
+# Scripts that rotate logs, and reload buttons, send SIGHUP.
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+async def test_a_waiting_person_gets_an_answer_when_the_bot_stops(fleet, number):
     process = await started(fleet)
     fleet.services.state.faults.add(Fault(FaultKind.HANG, "flow"))
     await fleet.slack.command("U0OPERATOR", "C0GENERAL", "/testusers", "list welcome")
@@ -169,7 +173,7 @@ async def test_a_waiting_person_gets_an_answer_when_the_bot_stops(fleet):
     await fleet.slack.until(lambda: "Working on it" in seen("U0OPERATOR")[-1].text)
     loop = asyncio.get_running_loop()
     before = loop.time()
-    assert await process.stop() == 0
+    assert await process.stop(number) == 0
     assert loop.time() - before < MOST_STOPPING_SECONDS
     assert [item.text for item in seen("U0OPERATOR")] == [STOPPED.text]
     assert process.tracebacks == []
@@ -199,6 +203,27 @@ async def test_sigterm_ends_a_process_that_is_not_ready(fleet):
     process = await fleet.add(wait=False)
     assert await process.stop() == 0
     assert process.tracebacks == []
+
+
+def handles_sigterm(pid: int) -> bool:
+    [caught] = re.findall(r"SigCgt:\s(\w+)", Path(f"/proc/{pid}/status").read_text())
+    return bool(int(caught, 16) & 1 << (signal.SIGTERM - 1))
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs Linux")
+async def test_a_signal_during_the_first_second_ends_process_1(fleet):
+    """The kernel ignores signals that process 1 doesn't handle."""
+    process = await asyncio.create_subprocess_exec(
+        *("sh", "-c", "trap '' TERM; exec \"$0\" -m bot", sys.executable),
+        env={**os.environ, **fleet.environment},
+        stderr=asyncio.subprocess.PIPE,
+    )
+    while not handles_sigterm(process.pid):  # noqa: ASYNC110 - nothing tells
+        await asyncio.sleep(0.005)
+    process.send_signal(signal.SIGTERM)
+    _, said = await process.communicate()
+    assert process.returncode == 0
+    assert b"starting" not in said
 
 
 async def test_a_second_process_on_the_same_file_is_refused(fleet):

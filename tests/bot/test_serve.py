@@ -133,8 +133,8 @@ def test_the_program_runs_in_a_naming_loop(monkeypatch):
     async def serve(_settings, _redactor):
         loops.append(asyncio.get_running_loop())
 
-    monkeypatch.setattr("bot.__main__.serve", serve)
-    monkeypatch.setattr("bot.__main__.configure_logs", lambda *_: None)
+    monkeypatch.setattr("bot.serve.serve", serve)
+    monkeypatch.setattr("bot.ops.logs.configure_logs", lambda *_: None)
     monkeypatch.setattr("os.environ", LEAST)
     assert main(["serve"]) == 0
     assert isinstance(loops[0], NamingLoop)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from bot.__main__ import main
 from bot.backup import back_up
 from bot.ops.clock import SystemClock
 from bot.store import audit
@@ -120,12 +119,6 @@ def test_source_that_is_no_database_is_named(tmp_path, content, capsys):
 def test_backup_of_postgresql_names_its_own_tool(tmp_path, capsys):
     assert back_up("postgresql://gatehouse@127.0.0.1/gatehouse", tmp_path / "backup") == 2
     assert "pg_dump" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("words", [[], ["backup.db"], ["backup.db", "again"]])
-def test_restore_is_refused_with_the_way_to_do_it(words, capsys):
-    assert main(["restore", *words]) == 2
-    assert "docs/operations.md" in capsys.readouterr().err
 
 
 async def test_reader_of_the_export_may_stop(sqlite_url):

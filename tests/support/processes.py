@@ -151,9 +151,9 @@ class BotProcess:
         self._signal(signal.SIGKILL)
         await self.ended()
 
-    async def stop(self) -> int:
-        """Send SIGTERM. Return the exit status."""
-        self._signal(signal.SIGTERM)
+    async def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send SIGTERM, or another signal. Return the exit status."""
+        self._signal(number)
         return await self.ended()
 
     def freeze(self) -> None:
