@@ -122,7 +122,10 @@ def loaded(clip: Image.Image) -> Iterator[Image.Image]:
 
 
 def test_the_readme_has_the_version() -> None:
-    assert re.findall(r"^Version (\S+)", read("README.md"), re.MULTILINE) == [__version__]
+    newest, *others = re.findall(r"^## (\S+)", read("CHANGELOG.md"), re.MULTILINE)
+    released = others[0] if newest == "Unreleased" else newest
+    assert re.findall(r"^Version (\S+)", read("README.md"), re.MULTILINE) == [released]
+    assert (released == __version__) == (newest != "Unreleased")
 
 
 def test_the_manifest_and_the_listeners_have_the_same_commands() -> None:
@@ -378,7 +381,7 @@ def test_a_decision_bears_the_number_of_its_file(page: Path) -> None:
 
 
 def test_the_pages_stay_short_enough_to_read() -> None:
-    assert len(read("docs/operations.md").split()) <= 4_500
+    assert len(read("docs/operations.md").split()) <= 4_700
     assert len(read("README.md").split()) <= 1_500
 
 
