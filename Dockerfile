@@ -31,15 +31,18 @@ RUN install -d -o 65532 -g 65532 -m 0700 /data
 USER 65532:65532
 WORKDIR /data
 VOLUME /data
-# Slack's library needs a home folder. A published port reaches the sandbox only on all addresses.
+# Slack's library needs a home folder. A published port reaches the bot and the sandbox only on all
+# addresses. The environment wins over a settings file, so the health check knows host and port.
 ENV HOME=/data \
+    HOST=0.0.0.0 \
+    PORT=3000 \
     PATH=/opt/gatehouse/bin:/usr/local/bin:/usr/bin:/bin \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
     SANDBOX_HOST=0.0.0.0
 EXPOSE 3000
 STOPSIGNAL SIGTERM
-# The check also works if HOST is 0.0.0.0 or ::, because both reach this machine.
+# The check also works if HOST is 0.0.0.0, :: or *, because all of them reach this machine.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=20s \
-    CMD ["python3", "-c", "import http.client as h, os; c = h.HTTPConnection(os.environ.get('HOST') or '0.0.0.0', int(os.environ.get('PORT') or 3000), timeout=4); c.request('GET', '/healthz'); exit(c.getresponse().status != 200)"]
+    CMD ["python3", "-c", "import http.client as h, os; c = h.HTTPConnection(os.environ['HOST'].replace('*', 'localhost'), int(os.environ['PORT']), timeout=4); c.request('GET', '/healthz'); exit(c.getresponse().status != 200)"]
 ENTRYPOINT ["gatehouse"]

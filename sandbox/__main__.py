@@ -73,7 +73,7 @@ def _serve_everything(host: str, port: int, settings: dict[str, str]) -> int:
     except OSError as error:
         print(
             f"The sandbox cannot listen on port {port} of {host}: {error.strerror}. "
-            "Choose another with --port or --host.",
+            "Choose another with --port or --host, or with `make run PORT=8800`.",
             file=sys.stderr,
         )
         return 1

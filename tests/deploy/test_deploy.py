@@ -40,6 +40,11 @@ def test_systemd_takes_the_unit(tmp_path):
     assert run(analyze, "verify", "--man=no", unit).strip() == ""
 
 
+def test_unit_is_started_again_after_every_signal():
+    text = (DEPLOY / "systemd/gatehouse.service").read_text(encoding="utf-8")
+    assert re.findall(r"(?m)^Restart=(.*)$", text) == ["always"]
+
+
 def test_unit_is_hardened():
     said = run(
         needs("systemd-analyze"),
@@ -172,13 +177,17 @@ def test_image_holds_nothing_of_the_checkout_but_the_program():
     ]
 
 
-@pytest.mark.parametrize("host", [None, "127.0.0.1", "127.0.0.2", "0.0.0.0", "::", "::1"])
+@pytest.mark.parametrize("host", [None, "127.0.0.1", "127.0.0.2", "0.0.0.0", "*", "::", "::1"])
 def test_health_check_of_the_image_asks_the_bots_address(host):
     dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     [words] = re.findall(r"^    CMD (\[.*\])$", dockerfile, re.MULTILINE)
+    # What the image sets is used, and not a settings file.
+    image = dict(re.findall(r"^ +(HOST|PORT)=(\S+)", dockerfile, re.MULTILINE))
+    assert image == {"HOST": "0.0.0.0", "PORT": "3000"}
     family = socket.AF_INET6 if host and ":" in host else socket.AF_INET
-    with socket.create_server((host or "0.0.0.0", 0), family=family) as server:
-        environment = {"PORT": str(server.getsockname()[1]), **({"HOST": host} if host else {})}
+    address = image["HOST"] if host in {None, "*"} else host
+    with socket.create_server((address, 0), family=family) as server:
+        environment = {"PORT": str(server.getsockname()[1]), "HOST": host or image["HOST"]}
         asked = subprocess.Popen([sys.executable, *json.loads(words)[1:]], env=environment)
         server.settimeout(30)
         connection, _ = server.accept()
