@@ -2,7 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+RUN_STAMP := $(VENV)/.run-stamp
 STAMP := $(VENV)/.stamp
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps
 SOURCES := bot handlers sandbox tests bench examples
 ONLY ?=
 PORT ?= 8765
@@ -18,16 +20,21 @@ help: ## list these commands
 
 setup: $(STAMP) ## create .venv with the locked dependencies
 
-$(STAMP): requirements-dev.txt requirements-build.txt
+# The bot and the sandbox need a fifth of what the tests need.
+$(RUN_STAMP): requirements.txt requirements-build.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Gatehouse needs Python 3.11 or newer; set PYTHON=python3.11") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
 	@# Python's own pip can be years old, and takes twice as long.
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-build.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-dev.txt
+	$(INSTALL) -r requirements-build.txt
+	$(INSTALL) -r requirements.txt
 	@$(BIN)/python -m pip uninstall --quiet --disable-pip-version-check --yes setuptools 2>/dev/null
-	@touch $(STAMP)
+	@touch $@
 
-run: setup ## open the sandbox: the real bot in a browser (PORT=8800 for another port)
+$(STAMP): $(RUN_STAMP) requirements-dev.txt
+	$(INSTALL) -r requirements-dev.txt
+	@touch $@
+
+run: $(RUN_STAMP) ## open the sandbox: the real bot in a browser (PORT=8800 for another port)
 	@$(BIN)/python -m sandbox --port $(PORT)
 
 test: setup ## run all tests
@@ -51,7 +58,7 @@ format: setup ## format the code
 	$(BIN)/oxfmt sandbox/page
 
 bench: setup ## compare Gatehouse with other programs (ONLY=guard for one benchmark)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-bench.txt
+	$(INSTALL) -r requirements-bench.txt
 	$(BIN)/python -m bench $(ONLY)
 
 faults: setup ## run the fault drills and print a table

@@ -218,6 +218,12 @@ def test_file_of_settings_is_never_committed(name, is_ignored, tmp_path):
     assert committed == sorted([".gitignore", *([] if is_ignored else [name])])
 
 
-def test_make_run_takes_a_port():
-    said = run(needs("make"), "--dry-run", "--directory", ROOT, "run", "PORT=8800")
+def test_make_run_takes_a_port_and_installs_only_the_bot(tmp_path):
+    dry = (needs("make"), "--dry-run", "--directory", ROOT, f"VENV={tmp_path}")
+    said = run(*dry, "run", "PORT=8800")
     assert "-m sandbox --port 8800" in said
+    assert re.findall(r"-r (\S+)", said) == ["requirements-build.txt", "requirements.txt"]
+    assert "-r requirements-dev.txt" in run(*dry, "setup")
+    # The second time, nothing is left to do.
+    (tmp_path / ".run-stamp").touch()
+    assert "-r " not in run(*dry, "run")
