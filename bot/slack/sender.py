@@ -73,7 +73,7 @@ def drawn(message: Message) -> Draw:
 
 @dataclass(frozen=True)
 class _Step:
-    """The next message to send, and what the database knew about its card at the time `now`.
+    """The next message to send, and what the database knew about its card.
 
     `above` is the card whose thread the message belongs in, if any.
     """
@@ -83,7 +83,11 @@ class _Step:
     message: OutboxMessage
     outgoing: Outgoing
     above: SentCard | None
-    now: datetime
+
+    @property
+    def now(self) -> datetime:
+        """The time at which the message was loaded."""
+        return self.waiting.at
 
 
 @dataclass
@@ -121,12 +125,15 @@ class Sender:
         return None
 
     async def _next(self, key: str, lease: Lease) -> _Step | None:
-        """Load the next message to send, or finish the job if there is none."""
+        """Load the next message to send, or finish the job if there is none.
+
+        Nothing here must happen together, so each statement is a transaction of its own.
+        """
         step = None
-        async with self.database.transaction() as tx:
+        unneeded = []
+        async with self.database.autocommit() as tx:
             waiting = await outbox.waiting(tx, key)
             messages = waiting.messages
-            unneeded = []
             for message, following in zip_longest(messages, messages[1:]):
                 is_same = following and following.kind == message.kind
                 if message.kind in self.cards and is_same:
@@ -138,17 +145,19 @@ class Sender:
                 if outgoing is not None:
                     thread_of = outgoing.thread_of
                     above = await outbox.sent_card(tx, thread_of) if thread_of else None
+                    if not lease.is_new:
+                        await lease.hold(tx)
                     if message.kind in self.cards and waiting.sent is None:
                         await outbox.begin_post(tx, message)
-                    step = _Step(lease, waiting, message, outgoing, above, await tx.now())
+                    step = _Step(lease, waiting, message, outgoing, above)
                     break
                 unneeded.append(message.id)
-            if unneeded:
-                await outbox.mark_sent(tx, unneeded, await tx.now())
-            if step is None:
-                await lease.finish(tx)
-            elif not lease.is_new:
-                await lease.hold(tx)
+        if unneeded or step is None:
+            async with self.database.transaction() as tx:
+                if unneeded:
+                    await outbox.mark_sent(tx, unneeded, waiting.at)
+                if step is None:
+                    await lease.finish(tx)
         return step
 
     async def _send(self, step: _Step) -> datetime | None:

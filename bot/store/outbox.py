@@ -2,14 +2,16 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, case, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, bindparam, case, exists, func, or_, select, update
 
 from bot.store import jobs
 from bot.store.engine import Transaction, insert_into, remove_some
 from bot.store.tables import cards, outbox_messages
+from bot.store.types import EPOCH
 
 SEND = "send"
 
@@ -47,13 +49,14 @@ class SentCard:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A key's unsent messages, oldest first, and the card, if it was sent.
+    """A key's unsent messages at the time `at`, oldest first, and the card, if it was sent.
 
     If the card wasn't sent, `first_at` is the time when its first message was stored, and
     `is_repeated` is True if Slack might already have the card with outdated content.
     """
 
     messages: Sequence[OutboxMessage]
+    at: datetime = EPOCH
     sent: SentCard | None = None
     first_at: datetime | None = None
     is_repeated: bool = False
@@ -70,17 +73,22 @@ def _of_unsent_card(value: ColumnElement[Any]) -> ColumnElement[Any]:
     return case((_IS_UNSENT, found.scalar_subquery()))
 
 
-_WAITING = (
-    select(
-        outbox_messages,
-        *(column.label(f"card_{column.name}") for column in cards.c),
-        _of_unsent_card(func.min(_EVERY.c.created_at)).label("first_at"),
-        _of_unsent_card(func.max(_EVERY.c.tries)).label("most_tries"),
+@cache
+def _waiting(clock: ColumnElement[float]) -> Select[Any]:
+    return (
+        select(
+            outbox_messages,
+            *(column.label(f"card_{column.name}") for column in cards.c),
+            _of_unsent_card(func.min(_EVERY.c.created_at)).label("first_at"),
+            _of_unsent_card(func.max(_EVERY.c.tries)).label("most_tries"),
+            clock.label("seconds"),
+        )
+        .outerjoin(cards, cards.c.key == outbox_messages.c.key)
+        .where(_ITS_KEY, outbox_messages.c.sent_at.is_(None))
+        .order_by(outbox_messages.c.id)
     )
-    .outerjoin(cards, cards.c.key == outbox_messages.c.key)
-    .where(_ITS_KEY, outbox_messages.c.sent_at.is_(None))
-    .order_by(outbox_messages.c.id)
-)
+
+
 _COUNT_POSTS = (
     update(outbox_messages)
     .where(outbox_messages.c.id == bindparam("its_id"))
@@ -129,14 +137,16 @@ async def put(tx: Transaction, outbox_message: OutboxMessage) -> None:
 
 async def waiting(tx: Transaction, key: str) -> Waiting:
     """Return a key's unsent messages, and what is known about its card if there are any."""
-    rows = (await tx.connection.execute(_WAITING, {"its_key": key})).all()
+    its = {"its_key": key, **tx.clock_parameters}
+    rows = (await tx.connection.execute(_waiting(tx.clock), its)).all()
     if not rows:
         return Waiting([])
     row, sent = rows[0], None
     if row.card_key is not None:
         sent = SentCard(*(getattr(row, f"card_{column.name}") for column in cards.c))
-    is_repeated = bool(row.most_tries)
-    return Waiting([_message(row) for row in rows], sent, row.first_at, is_repeated)
+    at = datetime.fromtimestamp(row.seconds, UTC)
+    messages = [_message(row) for row in rows]
+    return Waiting(messages, at, sent, row.first_at, is_repeated=bool(row.most_tries))
 
 
 def _message(row: Any) -> OutboxMessage:  # noqa: ANN401 - a row of the table
@@ -148,7 +158,7 @@ async def begin_post(tx: Transaction, outbox_message: OutboxMessage) -> None:
 
     After a crash or a lost response, this record shows that Slack might have an outdated card.
     """
-    await tx.write(_COUNT_POSTS, {"its_id": outbox_message.id})
+    await tx.connection.execute(_COUNT_POSTS, {"its_id": outbox_message.id})
 
 
 async def mark_sent(

@@ -43,7 +43,7 @@ def trips(monkeypatch):
 
 
 @pytest.mark.parametrize("database_url", BOTH, indirect=True)
-async def test_a_request_takes_6_transactions_and_an_approval_16(database_url, trips):
+async def test_a_request_takes_6_transactions_and_an_approval_15(database_url, trips):
     async with empty_world(database_url, inventory_watch="off") as world:
         jobs, workspace = world.bot.jobs, world.slack.workspace
         begun = []
@@ -61,5 +61,5 @@ async def test_a_request_takes_6_transactions_and_an_approval_16(database_url, t
         await world.slack.click(ADA, card, "Approve")
         await world.shows(card, "*Applied*")
         await world.slack.until(lambda: workspace.dm(OTTO) and not jobs._running)
-        assert len(begun) <= 16
-        assert len(trips) <= 58
+        assert len(begun) <= 15
+        assert len(trips) <= 46
