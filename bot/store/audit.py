@@ -34,13 +34,6 @@ _HEAD = select(audit_head)
 _LOCKED_HEAD = _HEAD.with_for_update()
 _MOVE_HEAD = update(audit_head).values(position=bindparam("position"), hash=bindparam("hash"))
 _APPEND = audit_entries.insert()
-_LATEST = select(audit_entries).order_by(audit_entries.c.position.desc()).limit(bindparam("most"))
-_AFTER = (
-    select(audit_entries)
-    .where(audit_entries.c.position > bindparam("after"))
-    .order_by(audit_entries.c.position)
-    .limit(PAGE)
-)
 
 
 async def append(tx: Transaction, *entries: AuditEntry) -> None:
@@ -69,13 +62,14 @@ async def append(tx: Transaction, *entries: AuditEntry) -> None:
 
 async def latest(tx: Transaction, count: int) -> list[RecordedEntry]:
     """Return the `count` newest entries, newest first."""
-    rows = await tx.connection.execute(_LATEST, {"most": count})
-    return [RecordedEntry(*row) for row in rows]
+    newest = select(audit_entries).order_by(audit_entries.c.position.desc()).limit(count)
+    return [RecordedEntry(*row) for row in await tx.connection.execute(newest)]
 
 
 async def after(tx: Transaction, position: int) -> list[RecordedEntry]:
     """Return the next page of entries after a position, oldest first."""
-    rows = await tx.connection.execute(_AFTER, {"after": position})
+    query = select(audit_entries).where(audit_entries.c.position > position)
+    rows = await tx.connection.execute(query.order_by(audit_entries.c.position).limit(PAGE))
     return [RecordedEntry(*row) for row in rows]
 
 

@@ -69,21 +69,11 @@ _RESCHEDULE = (
         due_at=bindparam("again_at"), tries=bindparam("again_tries"), last_error=bindparam("error")
     )
 )
-_RELEASE_ALL = update(jobs).values(owner=None, leased_until=None)
 _REMEMBER = (
     update(jobs)
     .where(jobs.c.key == bindparam("its_key"), jobs.c.generation == bindparam("its_generation"))
     .values(payload=bindparam("new_payload"))
 )
-_POSTPONE = (
-    update(jobs).where(jobs.c.key == bindparam("its_key")).values(due_at=bindparam("later_at"))
-)
-_DROP = delete(jobs).where(jobs.c.key == bindparam("its_key"))
-_IS_DUE = jobs.c.due_at <= bindparam("now")
-_IS_LATE = or_(jobs.c.due_at <= bindparam("late"), jobs.c.tries >= LATE_TRIES)
-_COUNT = select(
-    func.count(), func.count().filter(_IS_DUE), func.count().filter(_IS_LATE)
-).select_from(jobs)
 _RELEASE = update(jobs).where(_MINE).values(owner=None, leased_until=None)
 
 
@@ -142,12 +132,12 @@ async def ensure(tx: Transaction, job: Job) -> bool:
 
 async def postpone(tx: Transaction, key: str, due_at: datetime) -> None:
     """Postpone the job with this key to `due_at`. A run in progress continues."""
-    await tx.write(_POSTPONE, {"its_key": key, "later_at": due_at})
+    await tx.write(update(jobs).where(jobs.c.key == key).values(due_at=due_at))
 
 
 async def drop(tx: Transaction, key: str) -> None:
     """Remove the job with this key, even if the job is running."""
-    await tx.write(_DROP, {"its_key": key})
+    await tx.write(delete(jobs).where(jobs.c.key == key))
 
 
 async def claim(
@@ -207,12 +197,15 @@ async def finish(
 
 async def release_all(tx: Transaction) -> None:
     """End every lease. Only call this if no other process is running."""
-    await tx.write(_RELEASE_ALL)
+    await tx.write(update(jobs).values(owner=None, leased_until=None))
 
 
 async def count(tx: Transaction) -> tuple[int, int, int]:
     """Count all jobs, due jobs, and late jobs (overdue or failing for at least a minute)."""
     now = await tx.now()
-    times = {"now": now, "late": now - timedelta(minutes=1)}
-    total, due, overdue = (await tx.connection.execute(_COUNT, times)).one()
+    late = or_(jobs.c.due_at <= now - timedelta(minutes=1), jobs.c.tries >= LATE_TRIES)
+    query = select(
+        func.count(), func.count().filter(jobs.c.due_at <= now), func.count().filter(late)
+    ).select_from(jobs)
+    total, due, overdue = (await tx.connection.execute(query)).one()
     return total, due, overdue

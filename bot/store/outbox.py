@@ -110,14 +110,6 @@ _RECORD_NEW = insert_into(cards).on_conflict_do_nothing()
 _RECORD_AGAIN = update(cards).where(
     cards.c.key == bindparam("its_key"), cards.c.version == bindparam("its_version")
 )
-_IS_DROPPED = outbox_messages.c.failure.is_not(None) & outbox_messages.c.key.startswith(
-    "requester:"
-)
-_COUNT_UNDELIVERED = (
-    select(func.count())
-    .select_from(outbox_messages)
-    .where(_IS_DROPPED, outbox_messages.c.sent_at >= bindparam("since"))
-)
 
 
 async def put(tx: Transaction, outbox_message: OutboxMessage) -> None:
@@ -174,7 +166,10 @@ async def mark_sent(
 async def count_undelivered(tx: Transaction) -> int:
     """Count the messages to requesters that were dropped in the last seven days."""
     since = await tx.now() - timedelta(days=7)
-    return int(await tx.connection.scalar(_COUNT_UNDELIVERED, {"since": since}) or 0)
+    is_given_up = outbox_messages.c.failure.is_not(None) & (outbox_messages.c.sent_at >= since)
+    is_to_person = outbox_messages.c.key.startswith("requester:")
+    query = select(func.count()).select_from(outbox_messages).where(is_given_up, is_to_person)
+    return int(await tx.connection.scalar(query) or 0)
 
 
 def shows(prefix: str, ids: ColumnElement[str]) -> ColumnElement[bool]:
