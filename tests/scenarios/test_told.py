@@ -352,6 +352,10 @@ def haste(monkeypatch):
     for name in ("bot.store.engine.STATEMENT_SECONDS", "bot.store.postgres.STATEMENT_SECONDS"):
         monkeypatch.setattr(name, 2.0)
     monkeypatch.setattr("bot.serve.PING_SECONDS", 0.5)
+    monkeypatch.setattr("bot.serve.READY_SECONDS", 0.1)
+    for name in ("bot.store.engine.RETRY_SECONDS", "bot.serve.FIRST_PAUSE_SECONDS"):
+        monkeypatch.setattr(name, 0.1)
+    monkeypatch.setattr("bot.serve.LONGEST_PAUSE_SECONDS", 0.2)
     monkeypatch.setattr("bot.store.sqlite.BUSY_SECONDS", 0.2)
     monkeypatch.setattr("handlers.endpoint.time", time)
     monkeypatch.setattr("bot.ops.clock.time", time)

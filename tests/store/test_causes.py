@@ -84,7 +84,11 @@ def test_words_of_sqlalchemy_are_never_shown() -> None:
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"[\0\0\0\n10.11"])
-async def test_an_unrelated_server_is_reported_with_its_port_and_no_password(answer: bytes) -> None:
+async def test_an_unrelated_server_is_reported_with_its_port_and_no_password(
+    answer: bytes, monkeypatch
+) -> None:
+    monkeypatch.setattr("bot.store.engine.RETRY_SECONDS", 0.1)
+
     async def answers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(answer)
         await reader.read(100)

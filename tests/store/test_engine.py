@@ -54,7 +54,8 @@ async def test_many_readers_share_few_connections_to_sqlite(tmp_path):
     await database.close()
 
 
-async def test_an_unreachable_server_raises_database_unavailable(clock):
+async def test_an_unreachable_server_raises_database_unavailable(clock, monkeypatch):
+    monkeypatch.setattr(engine, "RETRY_SECONDS", 0.1)
     database = Database("postgresql://postgres@127.0.0.1:1/none", clock)
     with pytest.raises(DatabaseUnavailable):
         await database.now()
@@ -310,7 +311,10 @@ async def test_writers_behind_a_locked_file_all_give_up_in_time(sqlite_url, cloc
 
 
 @pytest.mark.postgres
-async def test_a_commit_that_breaks_off_is_not_said_to_have_done_nothing(postgres_url, clock):
+async def test_a_commit_that_breaks_off_is_not_said_to_have_done_nothing(
+    postgres_url, clock, monkeypatch
+):
+    monkeypatch.setattr(engine, "RETRY_SECONDS", 0.1)
     parts = urlsplit(postgres_url)
     async with running_proxy(parts.hostname, parts.port) as proxy:
         through = f"postgresql://{parts.username}@127.0.0.1:{proxy.port}{parts.path}"

@@ -136,6 +136,7 @@ async def test_a_server_without_connections_is_waited_for(postgres_url) -> None:
 
 async def test_waiting_for_a_connection_ends(postgres_url, monkeypatch) -> None:
     monkeypatch.setattr("bot.store.postgres.CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr("bot.store.engine.RETRY_SECONDS", 0.1)
     url = await limited(postgres_url, 1)
     holder = await connect(url)
     database = Database(url, SystemClock())
