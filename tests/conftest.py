@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from bot.store.engine import Database
 from tests.support import databases
 from tests.support.clock import FakeClock
+from tests.support.compiled import share_compiled_statements
 from tests.support.needs import skipped_lines
 from tests.support.postgres import has_server, own_database, server_url
 from tests.support.steady import SteadyLoop
@@ -31,6 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
     On a busy machine, a test can miss a deadline even if the code is fast enough. If temporary
     files were on disk, SQLite would have to wait for each write.
     """
+    share_compiled_statements()
     # Tests must not read the developer's own settings file.
     os.environ["GATEHOUSE_CONFIG"] = ""
     # If Rich is installed, it takes seconds to print a traceback with local variables.
