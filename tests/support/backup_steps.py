@@ -9,6 +9,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.support.needs import needs_gnu_chown
+
 ROOT = Path(__file__).parents[2]
 SUDO = '#!/bin/sh\n[ "$1" = -u ] && shift 2\nexec "$@"\n'
 
@@ -37,6 +39,8 @@ def restore_of(name: str) -> str:
 
 def run(script: str, folder: Path, settings: Mapping[str, str]) -> None:
     """Run commands in a folder, as if someone had pasted them into a shell."""
+    if "chown --reference" in script:
+        needs_gnu_chown()
     gatehouse = f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m bot "$@"\n'
     with tempfile.TemporaryDirectory() as programs:
         for name, content in {"sudo": SUDO, "gatehouse": gatehouse}.items():

@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import pytest
 
+GNU_CHOWN = "GNU's chown"
 POSTGRESQL, PACKAGE_INDEX, ROOT_USER = "PostgreSQL", "a package index", "root"
 PYTHON_FOR_ALL = "a Python outside root's home"
 HOW = {
@@ -19,6 +20,8 @@ HOW = {
     ROOT_USER: "run as root, to mount a small disk or to be another user",
     "bash": "apt-get install bash",
     "caddy": "apt-get install caddy",
+    "chown": "apt-get install coreutils",
+    GNU_CHOWN: "install GNU's coreutils, and put its chown first in PATH",
     "chromium": "apt-get install chromium",
     "curl": "apt-get install curl",
     "git": "apt-get install git",
@@ -50,6 +53,13 @@ def needs(*names: str) -> str:
     """Skip the test if any of these programs is missing. Return the path of the first program."""
     paths = [find_program(name) or lacks(name) for name in names]
     return paths[0]
+
+
+def needs_gnu_chown() -> None:
+    """Skip the test if `chown` has no option `--reference`, as on macOS."""
+    asked = [needs("chown"), "--version"]
+    if subprocess.run(asked, capture_output=True, check=False).returncode != 0:
+        lacks(GNU_CHOWN)
 
 
 def needs_package_index() -> None:
