@@ -45,7 +45,7 @@ async def test_readiness_is_looked_up_once_for_all_who_ask(sqlite_url, monkeypat
         said = await asyncio.gather(*(service.missing() for _ in range(100)))
         assert {*said} == {"slack"}
         assert looks == [True]
-        # A `/readyz` response is cached for at most a tenth of a second.
+        # A `/readyz` response is cached for at most a second.
         async with asyncio.timeout(5):
             while await service.missing() == "slack":  # noqa: ASYNC110 - the cache just expires
                 await asyncio.sleep(0.02)
