@@ -97,7 +97,8 @@ class InventoryClient:
             advice={
                 HTTPStatus.UNAUTHORIZED: (
                     "Replace the data center's credential in INVENTORY_DATA_CENTERS. The new"
-                    f" credential needs the scope {access.scope}."
+                    f" credential needs the scope {access.scope}. If the credential is new, check"
+                    " that its API root (base_url) is of the same data center."
                 ),
                 HTTPStatus.FORBIDDEN: f"The credential needs the scope {access.scope}.",
                 HTTPStatus.NOT_FOUND: "The data center's URL is probably wrong.",

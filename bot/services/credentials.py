@@ -242,13 +242,14 @@ class OAuthCredential(Credential):
         error = said.partition(": ")[0].casefold()
         is_throttled = any(word in said.casefold() for word in THROTTLED)
         if isinstance(failure, RateLimited) or is_throttled:
-            return self._throttled(getattr(failure, "retry_after", 0.0))
+            return self._throttled(failure.retry_after)
         if error not in REFUSED:
             return failure
         sentence = (
             f"The {REFUSED[error]} for {self.data_center} in INVENTORY_DATA_CENTERS was rejected"
-            f" ({said}). It was revoked, has expired, or belongs to another client. Create new"
-            " credentials at the provider."
+            f" ({said}). It was revoked, has expired, or belongs to another client or data center."
+            f" Check that token_url is that of {self.data_center}, or create new credentials at the"
+            " provider."
         )
         return CredentialsRefused("oauth", sentence, message=said)
 

@@ -24,10 +24,12 @@ class ServiceError(GatehouseError):
     """A failed call to a service.
 
     `service` is `inventory`, `flow`, `email`, or `oauth`. `sent` is False if the call was never
-    sent. `message` and `code` come from the service's response, if it contains them.
+    sent. `message` and `code` come from the service's response, if it contains them. `retry_after`
+    is the number of seconds in the response's `Retry-After`, or 0 if there is none.
     """
 
     outcome = "service_error"
+    retry_after: float = 0.0
 
     def __init__(
         self,
@@ -114,11 +116,10 @@ class RotatingRefreshToken(ServiceError):
 
 
 class ProviderThrottled(ServiceError):
-    """The OAuth provider issues no tokens for a while. `retry_after` is in seconds."""
+    """The OAuth provider issues no tokens for a while."""
 
     outcome = "provider_throttled"
     is_passing = True
-    retry_after: float = 0.0
 
 
 class ServiceRefused(ServiceError):
@@ -135,13 +136,9 @@ class ServiceFailed(ServiceError):
 
 
 class RateLimited(ServiceError):
-    """Status 429. `retry_after` is the number of seconds in `Retry-After`, or 0 if there is none.
-
-    `code` is 44, 45, 1070, another number, or None if the body has no code.
-    """
+    """Status 429. `code` is 44, 45, 1070, another number, or None if the body has no code."""
 
     outcome = "rate_limited"
-    retry_after: float = 0.0
 
 
 LONGEST_REASON = 300
@@ -167,9 +164,15 @@ def failure_of_status(
     call: ServiceCall, status: int, headers: Mapping[str, str], body: bytes, redactor: Redactor
 ) -> ServiceError | None:
     """Return the error for a response with this HTTP status, or None if the status is 2xx."""
-    kind = status // 100
-    if kind == _SUCCESS:
+    if status // 100 == _SUCCESS:
         return None
+    failure = _failure(call, status, body, redactor)
+    failure.retry_after = seconds_in(headers)
+    return failure
+
+
+def _failure(call: ServiceCall, status: int, body: bytes, redactor: Redactor) -> ServiceError:
+    kind = status // 100
     if kind == _REDIRECT:
         return Redirected(
             call.service,
@@ -187,10 +190,7 @@ def failure_of_status(
     sentence = " ".join(filter(None, parts))
     if status == HTTPStatus.NOT_FOUND and (words or code is not None):
         sentence = call.missing or sentence
-    error = error_type(call.service, sentence, status=status, code=code, message=words)
-    if isinstance(error, RateLimited):
-        error.retry_after = seconds_in(headers)
-    return error
+    return error_type(call.service, sentence, status=status, code=code, message=words)
 
 
 def seconds_in(headers: Mapping[str, str]) -> float:

@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
@@ -34,6 +34,9 @@ DNS_SECONDS = 60
 MOST_BYTES = 10 * 1024 * 1024
 # The other services' responses are small. Parsing a large one would delay everyone.
 MOST_SMALL_BYTES = 1024 * 1024
+# 64 KiB for a header's value, and room for its name.
+MOST_HEADER_BYTES = 66 * 1024
+MOST_HEADERS = 1_024
 CHUNK_BYTES = 64 * 1024
 LARGE_BYTES = 256 * 1024
 RETRY_PAUSES_SECONDS = (0.3, 1.0)
@@ -120,6 +123,9 @@ async def open_session() -> AsyncIterator[aiohttp.ClientSession]:
         # Off without proxies, because this also makes aiohttp read credentials from ~/.netrc.
         trust_env=bool(getproxies_environment()),
         headers={"User-Agent": "gatehouse"},
+        max_line_size=MOST_HEADER_BYTES,
+        max_field_size=MOST_HEADER_BYTES,
+        max_headers=MOST_HEADERS,
         # The default for callers that don't set a timeout, such as Slack's client.
         timeout=aiohttp.ClientTimeout(total=TOTAL_SECONDS, sock_connect=CONNECT_SECONDS),
     ) as session:
@@ -238,10 +244,11 @@ class ServiceHttp:
             try:
                 async with permits() as permit:
                     return await self._attempt(call, read, permit)
-            except (ServiceUnreachable, ServiceFailed):
-                if time() >= ends_at:
+            except (ServiceUnreachable, ServiceFailed) as error:
+                if time() + error.retry_after >= ends_at:
                     raise
-            await self.clock.sleep(pause)
+                seconds = max(pause, error.retry_after)
+            await self.clock.sleep(seconds)
         async with permits() as permit:
             return await self._attempt(call, read, permit)
 
@@ -314,8 +321,15 @@ async def limited(call: ServiceCall, seconds: float) -> AsyncIterator[None]:
         raise failure_of_accident(call, accident, seconds) from None
 
 
-async def body_of(call: ServiceCall, response: aiohttp.ClientResponse) -> bytes:
-    """Return the body. Raise ResponseTooLarge if it's too large before or after decompression."""
+async def body_of(
+    call: ServiceCall,
+    response: aiohttp.ClientResponse,
+    hold: Callable[[], Awaitable[None]] | None = None,
+) -> bytes:
+    """Return the body. Raise ResponseTooLarge if it's too large before or after decompression.
+
+    `hold` is awaited before the memory for a large body is used.
+    """
     body = bytearray()
     most = MOST_BYTES if call.service == "inventory" else MOST_SMALL_BYTES
     sentence = f"{call.subject} sent too much data (over {most >> 20} MiB)."
@@ -323,6 +337,8 @@ async def body_of(call: ServiceCall, response: aiohttp.ClientResponse) -> bytes:
     if (response.content_length or 0) > most:
         raise too_large
     async for chunk in response.content.iter_chunked(CHUNK_BYTES):
+        if hold is not None and len(body) <= LARGE_BYTES < len(body) + len(chunk):
+            await hold()
         body += chunk
         if len(body) > most:
             raise too_large

@@ -268,6 +268,36 @@ async def test_a_read_is_tried_three_times_each_with_a_grant_of_its_own(
     assert bench.clock.slept == list(RETRY_PAUSES_SECONDS)
 
 
+@pytest.mark.parametrize(("told", "tries", "slept"), [("2", 3, [2.0, 2.0]), ("9", 1, [])])
+async def test_a_read_is_not_tried_again_before_the_time_that_the_service_names(
+    bench: Bench, told: str, tries: int, slept: list[float]
+) -> None:
+    head = f"HTTP/1.1 503 X\r\nRetry-After: {told}\r\nContent-Length: 0\r\n\r\n"
+    async with RawServer(head.encode()).running() as server:
+        with pytest.raises(ServiceFailed) as caught:
+            await bench.request(a_call(server.url))
+    assert caught.value.retry_after == float(told)
+    assert (len(server.requests), bench.clock.slept) == (tries, slept)
+
+
+@pytest.mark.parametrize("status", [302, 400, 404, 429, 500, 503])
+async def test_each_error_has_the_time_that_the_service_names(bench: Bench, status: int) -> None:
+    head = f"HTTP/1.1 {status} X\r\nRetry-After: 5\r\nContent-Length: 0\r\n\r\n"
+    async with RawServer(head.encode()).running() as server:
+        with pytest.raises(ServiceError) as caught:
+            await bench.request(a_call(server.url, "POST"))
+    assert caught.value.retry_after == 5.0
+
+
+@pytest.mark.parametrize(
+    "headers", [f"X-A: {'a' * 65_536}", "\r\n".join(f"X-{i}: a" for i in range(1_000))]
+)
+async def test_large_and_many_headers_are_read(bench: Bench, headers: str) -> None:
+    head = f"HTTP/1.1 200 OK\r\n{headers}\r\nContent-Length: 2\r\n\r\n{{}}"
+    async with RawServer(head.encode()).running() as server:
+        assert await bench.request(a_call(server.url)) == b"{}"
+
+
 @pytest.mark.parametrize("answer", [None, b"HTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n"])
 async def test_a_post_is_sent_once(bench: Bench, answer: bytes | None) -> None:
     async with RawServer(answer).running() as server:

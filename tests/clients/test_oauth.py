@@ -154,6 +154,7 @@ async def test_no_call_is_granted_while_there_is_no_token(
         (503, {"error": "invalid_code"}, CredentialsRefused, "refresh token"),
         (404, {"error": "Invalid_Grant"}, CredentialsRefused, "refresh token"),
         (401, {"error": "invalid_client"}, CredentialsRefused, "client_secret"),
+        (200, {"error": "invalid_client"}, CredentialsRefused, "or data center. Check that token_"),
         (200, {"error": "invalid_client_secret"}, CredentialsRefused, "The client_secret for eu"),
         (401, {}, CredentialsRefused, "rejected Gatehouse's credentials"),
         (400, {"error": "invalid_scope"}, ServiceRefused, "invalid_scope"),
