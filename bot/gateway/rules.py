@@ -61,6 +61,8 @@ _OF_ONE_CONNECTION = (
 _NOT_NEEDED = (
     "host content-length expect prefer authorization cookie cookie2 set-cookie set-cookie2"
     " forwarded via x-real-ip accept-encoding"
+    # A part of a response, or another charset, would hide the credential that is masked in it.
+    " range if-range accept-charset"
 )
 _NOT_PASSED = frozenset(f"{_OF_ONE_CONNECTION} {_NOT_NEEDED}".split())
 _NOT_PASSED_BEGIN = ("x-forwarded-", "gatehouse-")
@@ -82,7 +84,6 @@ class Target:
     data_center: str
     path: str
     query: str
-    organization_id: str | None
     organizations: tuple[str, ...]
     lists_organizations: bool = False
 
@@ -139,7 +140,7 @@ def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
         root = outside
     path = "/".join(["", *root, rest])
     is_listing = _squashed(segments[-1]).startswith(ORGANIZATIONS)
-    return Target(data_center, path, kept, organization_id, tuple(named), is_listing)
+    return Target(data_center, path, kept, tuple(named), is_listing)
 
 
 def _organizations_in(segment: str, after: str) -> list[str]:
@@ -171,12 +172,21 @@ def _parts(query: str) -> list[tuple[str, str]]:
 
 
 def _require_plain_names(query: str) -> None:
-    """Raise GatewayRefusal if `organization_id` or `authtoken` is repeated or misspelled."""
+    """Raise GatewayRefusal if `organization_id` or `authtoken` is repeated or misspelled.
+
+    Parameters that override the method or the URL are refused too.
+    """
     # Some servers also split the query at semicolons.
     names = [part.partition("=")[0] for part in re.split("[&;]", query)]
+    squashed = [_squashed(name) for name in names]
+    decoded = {unquote_plus(name).strip().casefold() for name in names}
+    if "_method" in decoded or _REPLACES_REQUEST_LINE.intersection(squashed):
+        raise malformed("A query parameter would override the method or the URL. Remove it.")
     plain = [name for name, _ in _parts(query)]
     for matters in (ORGANIZATION, TOKEN):
-        written = [name for name in names if _squashed(name) == _squashed(matters)]
+        written = [
+            name for name, word in zip(names, squashed, strict=True) if word == _squashed(matters)
+        ]
         if written and (written != [matters] or matters not in plain):
             raise malformed(
                 f"The query can contain {matters} only once, spelled exactly like this."
@@ -211,9 +221,11 @@ def headers_to_send(headers: Headers) -> list[tuple[str, str]]:
 def passed_headers(headers: Headers) -> list[tuple[str, str]]:
     """Return the headers that the gateway passes on from a request or a response.
 
-    A header with a control character isn't valid HTTP and isn't passed on. If a name occurs in
-    several spellings, all of its values are passed on under the first.
+    Blanks before a colon aren't part of the name (RFC 9112, section 5.1). A header with a control
+    character isn't valid HTTP and isn't passed on. If a name occurs in several spellings, all of
+    its values are passed on under the first.
     """
+    headers = [(name.strip(), value) for name, value in headers]
     spellings: dict[str, str] = {}
     for name, _ in headers:
         spellings.setdefault(name.casefold(), name)

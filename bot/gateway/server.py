@@ -198,14 +198,18 @@ class Gateway:
         center = target.data_center
         allowed = self.clients[name].organizations
         query = target.query
-        key = OrganizationKey(center, target.organization_id or "")
-        if target.organization_id is None:
+        # Words, as in `organizations/templates`, name no organization.
+        named = {name for name in target.organizations if any(map(str.isdigit, name))}
+        if len(named) > 1:
+            raise malformed("Name only one organization, in organization_id or in the path.")
+        key = OrganizationKey(center, next(iter(named), ""))
+        if not named:
             key = OrganizationKey(center, await self.directory.representative(center))
             if not {"*", key.path} & {*allowed}:
                 # Don't name the organization, because the client can't know it.
                 raise forbidden("Set organization_id to an organization that this client can use.")
-            named = [f"{ORGANIZATION}={key.organization_id}"] if key.organization_id else []
-            query = "&".join(filter(None, (query, *named)))
+            added = f"{ORGANIZATION}={key.organization_id}" if key.organization_id else ""
+            query = "&".join(filter(None, (query, added)))
         root = self.forwarder.access[center].root
         url = URL(f"{root.origin()}{target.path}{'?' if query else ''}{query}", encoded=True)
         if url.origin() != root.origin() or url.raw_path != target.path:

@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 
 from bot.organizations.rules import Organization
 from bot.quotas.tables import quota_organizations
-from tests.gateway.conftest import EU, ITEMS, TOKENS, running_gateway
+from tests.gateway.conftest import EU, ITEMS, TOKENS, note_listed, running_gateway
 from tests.gateway.upstream import running_upstream
 
 TOKEN = TOKENS["script"]
@@ -84,7 +84,9 @@ async def test_request_without_one_known_token_is_unauthorized(gateway):
         url = f"{gateway.url}{ITEMS}{query}"
         async with gateway.session.get(url, headers=headers) as answer:
             assert answer.status == 401
-            assert "token" in (await answer.json())["message"]
+            message = (await answer.json())["message"]
+            is_one = (authorization, query) in {("Bearer wrong", ""), (None, "&authtoken=wrong")}
+            assert ("isn't known" in message, "exactly one" in message) == (is_one, not is_one)
             assert answer.headers["WWW-Authenticate"].startswith("Bearer")
         assert gateway.upstream.got == []
 
@@ -157,6 +159,33 @@ async def test_body_is_not_searched(gateway, body):
     assert gateway.upstream.got[0].body == body
 
 
+async def test_a_call_counts_for_the_one_organization_that_it_names(gateway):
+    other = "20065678"
+    await note_listed(gateway.world, (EU, other))
+    for target in (
+        f"/eu/organizations/{other}?organization_id={EU}",
+        f"/eu/organizations/{other}/x/organizations/{EU}",
+    ):
+        async with gateway.call(target) as answer:
+            assert answer.status == 400
+            assert "only one organization" in (await answer.json())["message"]
+    assert gateway.upstream.got == []
+    assert await gateway.status(f"/eu/organizations/{EU}") == 200
+    assert "organization_id" not in gateway.upstream.got[0].target
+    assert (await gateway.used()).made == 1
+    assert await gateway.status(f"/eu/organizations/{EU}?organization_id={EU}") == 200
+
+
+@pytest.mark.parametrize(
+    "name", ["_method", "_METHOD", "%5Fmethod", "X-HTTP-Method-Override", "x_http_method"]
+)
+async def test_no_query_replaces_the_method(gateway, name):
+    for sign in "&;":
+        assert await gateway.status(f"{ITEMS}{sign}{name}=DELETE") == 400
+    assert gateway.upstream.got == []
+    assert await gateway.status(f"{ITEMS}&method=cash") == 200
+
+
 @pytest.mark.parametrize("path", ["Organizations/999", "settings/organizations/999"])
 async def test_path_names_no_other_organization_in_any_spelling(gateway, path):
     for client in ("nightly", "script"):
@@ -195,7 +224,7 @@ async def test_limited_client_cannot_list_organizations(gateway, path):
         assert await gateway.status(f"/eu/{path}{query}", "nightly") == 403
     assert gateway.upstream.got == []
     assert await gateway.status(f"/eu/{path}?organization_id={EU}") == 200
-    assert await gateway.status(f"/eu/organizations/{EU}", "nightly") == 403
+    assert await gateway.status(f"/eu/organizations/{EU}", "nightly") == 200
     assert await gateway.status(f"/eu/organizations/{EU}?organization_id={EU}", "nightly") == 200
 
 
