@@ -25,6 +25,8 @@ def answer_to(error: GatehouseError) -> tuple[str, web.Response]:
         answer = message(error.status, error.sentence)
         if error.status == HTTPStatus.UNAUTHORIZED:
             answer.headers["WWW-Authenticate"] = 'Bearer realm="gatehouse"'
+        if error.status == HTTPStatus.SERVICE_UNAVAILABLE:
+            answer.headers["Retry-After"] = UNAVAILABLE_RETRY_SECONDS
         return error.word, answer
     if isinstance(error, QuotaExhausted):
         kind = error.limit_kind

@@ -2,7 +2,7 @@
 
 A request's body is read completely before the call is granted, and the service's response is read
 completely before it's passed on. A client that stops sending its body or never reads the response
-therefore doesn't occupy a slot. Large bodies are kept in temporary files.
+therefore doesn't occupy a slot. How much of this is held in memory is limited.
 """
 
 import asyncio
@@ -10,22 +10,21 @@ import hashlib
 import html
 import io
 import re
-import tempfile
+import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from http import HTTPStatus
-from typing import IO, cast
+from typing import cast
 from urllib.parse import quote_plus
 
 import aiohttp
 from aiohttp import web
-from aiohttp.http_writer import StreamWriter
 from yarl import URL
 
 from bot.gateway.answers import message, whole_seconds
-from bot.gateway.rules import passed_headers
+from bot.gateway.rules import GatewayRefusal, passed_headers
 from bot.gateway.turns import ClientGone, Turns
 from bot.ops.redaction import Redactor
 from bot.organizations.client import DataCenterAccess
@@ -52,13 +51,17 @@ from bot.services.errors import (
 )
 from bot.services.http import (
     CONNECT_SECONDS,
+    LARGE_BYTES,
+    MOST_BYTES,
     Permit,
     body_of,
     limited,
     once,
 )
 
-IN_MEMORY_BYTES = 256 * 1024
+# The large responses that a process holds. Beyond this, it doesn't read the next one yet.
+MOST_HELD_BYTES = 128 * 1024 * 1024
+ROOM_SECONDS = 5.0
 PIECE_BYTES = 64 * 1024
 # The time limit for reading the body of a 429, which has already been recorded.
 REFUSAL_SECONDS = 3.0
@@ -66,6 +69,7 @@ REFUSAL_SECONDS = 3.0
 STANDSTILL_SECONDS = 30.0
 _READS = ("GET", "HEAD", "OPTIONS")
 _WITHOUT_BODY = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
+_ZLIB = ("gzip", "x-gzip", "deflate")
 _OURS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 
 
@@ -88,7 +92,7 @@ class GatewayCall:
         return ServiceCall("inventory", label, "GET", self.url, data_center=center)
 
 
-@dataclass
+@dataclass(eq=False)
 class Seen:
     """Information about a request, collected for the log and the metrics."""
 
@@ -110,9 +114,12 @@ class Forwarder:
     turns: Turns
     redactor: Redactor
     observer: Observer
+    # The bytes of each large response that is being read or delivered.
+    _held: dict[Seen, int] = field(default_factory=dict, init=False)
+    _let_go: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     async def forward(
-        self, request: web.BaseRequest, call: GatewayCall, body: IO[bytes], seen: Seen
+        self, request: web.BaseRequest, call: GatewayCall, body: bytes, seen: Seen
     ) -> web.StreamResponse:
         """Make the call, and pass the service's response to the client."""
         credential = self.access[call.key.data_center].credential
@@ -122,20 +129,23 @@ class Forwarder:
         write = None if call.method in _READS else write_of(call, body)
         gone = partial(is_gone, request)
         began = clock.monotonic()
-        with open_body() as content:
+        try:
             turn = self.turns.call(call.key, call.client, call.wait_seconds, gone, write)
             async with turn as permit:
                 seen.waited = clock.monotonic() - began
                 if is_gone(request):
                     raise ServiceUnreachable("inventory", ClientGone.sentence, sent=False)
-                answer = await self._exchange(call, body, permit, seen, content)
+                answer, content = await self._exchange(call, body, permit, seen)
             await self.deliver(request, answer, content, seen)
+        finally:
+            self._held.pop(seen, None)
+            self._let_go.set()
         return answer
 
     async def _exchange(
-        self, call: GatewayCall, body: IO[bytes], permit: Permit, seen: Seen, content: IO[bytes]
-    ) -> web.StreamResponse:
-        """Send the call, and store the body of the service's response in `content`."""
+        self, call: GatewayCall, body: bytes, permit: Permit, seen: Seen
+    ) -> tuple[web.StreamResponse, bytes]:
+        """Send the call. Return the response and its body."""
         service = call.service
         credential = self.access[call.key.data_center].credential
         clock = self.turns.clock
@@ -146,22 +156,24 @@ class Forwarder:
                 params = signed.params.items()
                 added = (f"{quote_plus(key)}={quote_plus(value)}" for key, value in params)
                 query = "&".join(filter(None, (call.url.raw_query_string, *added)))
-                body.seek(0)
-                data = body.read()
                 async with await self.session.request(
                     call.method,
                     URL(f"{call.url.with_query(None)}{'?' if query else ''}{query}", encoded=True),
                     headers=[*call.headers, *signed.headers.items()],
                     skip_auto_headers=_OURS,
-                    data=io.BytesIO(data) if data else None,
+                    data=io.BytesIO(body) if body else None,
                     allow_redirects=False,
+                    # Otherwise, a body that breaks off would look whole, and a 429 with an unknown
+                    # encoding would be an error without a status.
                     auto_decompress=False,
                     timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
                     middlewares=(once(permit.may_send),),
                 ) as response:
                     seen.status = permit.status = response.status
                     await permit.responded(ReportedLimits.from_headers(response.headers))
-                    answer, failure = await self._read(call, permit, response, signed, content)
+                    answer, content, failure = await self._read(
+                        call, permit, response, signed, seen
+                    )
             # The client handles redirects and 304s itself.
             seen.outcome = "ok" if isinstance(failure, Redirected | None) else failure.outcome
             if isinstance(failure, CredentialsRefused):
@@ -180,7 +192,7 @@ class Forwarder:
                 # A client may lack access to a single resource, so the credential isn't reported.
                 observed = Observed("inventory", center, ServiceRefused.outcome, None, seconds)
             self.observer(observed)
-        return answer
+        return answer, content
 
     async def _read(
         self,
@@ -188,9 +200,9 @@ class Forwarder:
         permit: Permit,
         response: aiohttp.ClientResponse,
         signed: Signed,
-        content: IO[bytes],
-    ) -> tuple[web.StreamResponse, ServiceError | None]:
-        """Return the response and any error in it. Record a 429 before reading its body."""
+        seen: Seen,
+    ) -> tuple[web.StreamResponse, bytes, ServiceError | None]:
+        """Return the response, its body and any error in it. Record a 429 before the body."""
         status = response.status
         told = response.headers
         if status < HTTPStatus.OK:
@@ -205,35 +217,55 @@ class Forwarder:
             await permit.refused(failure)
             try:
                 async with asyncio.timeout(REFUSAL_SECONDS):
-                    data = await body_of(call.service, response)
+                    data = unpacked(call.service, told, await body_of(call.service, response))
             except (aiohttp.ClientError, OSError, ServiceError):
-                return message(status, failure.sentence), failure
+                return message(status, failure.sentence), b"", failure
             # The body has the code.
             failure = failure_of_status(call.service, status, told, data, self.redactor)
             await permit.refused(cast("RateLimited", failure))
         elif has_body:
-            data = await body_of(call.service, response)
+            body = await body_of(call.service, response, partial(self._hold, seen))
+            data = unpacked(call.service, told, body)
+            if len(data) > LARGE_BYTES:
+                self._held[seen] = len(data)
+                self._let_go.set()
         reason = masked_text(response.reason or "", signed.token)
         answer = PassedAnswer(status=status, reason=reason if reason.isprintable() else None)
         for header in passed_headers([*told.items()]):
             name, value = (masked_text(text, signed.token) for text in header)
             answer.headers.add(name, value)
         if has_body:
-            answer.content_length = content.write(masked(data, signed.token))
+            answer.content_length = len(data)
+            if encoding_of(told) in _ZLIB:
+                del answer.headers["Content-Encoding"]
         elif "Content-Length" in told:
             answer.headers["Content-Length"] = told["Content-Length"]
-        return answer, failure
+        return answer, masked(data, signed.token), failure
+
+    async def _hold(self, seen: Seen) -> None:
+        """Wait until there is memory for another large response."""
+        try:
+            async with asyncio.timeout(ROOM_SECONDS):
+                while sum(self._held.values()) + MOST_BYTES > MOST_HELD_BYTES:
+                    self._let_go.clear()
+                    await self._let_go.wait()
+        except TimeoutError:
+            sentence = (
+                "The call was made, but Gatehouse already holds too many large responses, which"
+                " other requests are reading slowly."
+            )
+            raise GatewayRefusal(HTTPStatus.BAD_GATEWAY, "crowded", sentence) from None
+        self._held[seen] = MOST_BYTES
 
     async def deliver(
-        self, request: web.BaseRequest, answer: web.StreamResponse, content: IO[bytes], seen: Seen
+        self, request: web.BaseRequest, answer: web.StreamResponse, content: bytes, seen: Seen
     ) -> None:
         """Send the response to the client once the call no longer counts as running."""
-        content.seek(0)
         try:
             await answer.prepare(request)
-            while piece := content.read(PIECE_BYTES):
+            for start in range(0, len(content), PIECE_BYTES):
                 async with asyncio.timeout(STANDSTILL_SECONDS):
-                    await answer.write(piece)
+                    await answer.write(content[start : start + PIECE_BYTES])
             async with asyncio.timeout(STANDSTILL_SECONDS):
                 await answer.write_eof()
         except (ConnectionError, aiohttp.ClientError, TimeoutError):
@@ -243,11 +275,10 @@ class Forwarder:
                 request.transport.abort()
 
 
-def write_of(call: GatewayCall, body: IO[bytes]) -> Write:
+def write_of(call: GatewayCall, body: bytes) -> Write:
     """Return what the audit log records of a write: a digest of its body, but no content."""
-    body.seek(0)
-    digest = hashlib.sha256(body.read()).hexdigest()
-    return Write(call.method, call.url.raw_path, digest, body.tell())
+    digest = hashlib.sha256(body).hexdigest()
+    return Write(call.method, call.url.raw_path, digest, len(body))
 
 
 async def renew(credential: Credential, refused: Signed) -> None:
@@ -261,9 +292,31 @@ def is_gone(request: web.BaseRequest) -> bool:
     return request.transport is None or request.transport.is_closing()
 
 
-def open_body() -> IO[bytes]:
-    """Open a temporary buffer for a body. Large bodies are moved to files."""
-    return tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)
+def encoding_of(headers: Mapping[str, str]) -> str:
+    """Return a response's `Content-Encoding`."""
+    return headers.get("Content-Encoding", "").strip().casefold()
+
+
+def unpacked(call: ServiceCall, headers: Mapping[str, str], data: bytes) -> bytes:
+    """Decompress a body, so that the credential in it can be masked. Other encodings stay."""
+    if encoding_of(headers) not in _ZLIB:
+        return data
+    sentence = f"{call.subject} sent a compressed response that is incomplete or too large."
+    unreadable = ResponseUnreadable("inventory", sentence)
+    plain = b""
+    # A body can have several parts.
+    while data:
+        # Some servers send deflate data without zlib's header.
+        is_bare = data[0] & 0xF not in {0x8, 0xF}
+        unpacker = zlib.decompressobj(-zlib.MAX_WBITS if is_bare else zlib.MAX_WBITS | 32)
+        try:
+            plain += unpacker.decompress(data, MOST_BYTES + 1 - len(plain))
+        except zlib.error:
+            raise unreadable from None
+        if len(plain) > MOST_BYTES or not unpacker.eof:
+            raise unreadable
+        data = unpacker.unused_data
+    return plain
 
 
 @lru_cache
@@ -285,26 +338,19 @@ def masked(data: bytes, token: str) -> bytes:
 
 
 def masked_text(text: str, token: str) -> str:
-    """Mask the token in a header's name or value, which may have bytes that aren't UTF-8."""
+    """Mask the token in a header's name or value. Bytes that aren't UTF-8 are read as Latin-1."""
     data = masked(text.encode("utf-8", "surrogateescape"), token)
-    return data.decode("utf-8", "surrogateescape")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
 
 
 class PassedAnswer(web.StreamResponse):
-    """A response with the service's headers as they came, and without those that aiohttp adds."""
+    """A response without the headers that aiohttp adds if the service doesn't send them."""
 
     async def _prepare_headers(self) -> None:
         missing = [name for name in ("Content-Type", "Server") if name not in self.headers]
         await super()._prepare_headers()
         for name in missing:
             self.headers.popall(name, None)
-
-    async def _write_headers(self) -> None:
-        # aiohttp would leave out bytes that aren't UTF-8.
-        version = cast("web.BaseRequest", self._req).version
-        lines = [f"HTTP/{version.major}.{version.minor} {self.status} {self.reason}"]
-        lines += [f"{name}: {value}" for name, value in self.headers.items()]
-        head = "\r\n".join([*lines, "", ""])
-        writer = cast("StreamWriter", self._payload_writer)
-        writer._headers_buf = head.encode("utf-8", "surrogateescape")  # noqa: SLF001
-        writer.send_headers()

@@ -5,8 +5,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from http import HTTPStatus
-from typing import IO
 
 import structlog
 from aiohttp import ClientError, HttpVersion11, web
@@ -15,7 +15,7 @@ from yarl import URL
 from bot.errors import GatehouseError, QuotaError
 from bot.gateway import answers
 from bot.gateway.clients import client_of
-from bot.gateway.forward import Forwarder, GatewayCall, Seen, open_body
+from bot.gateway.forward import Forwarder, GatewayCall, Seen
 from bot.gateway.rules import (
     ORGANIZATION,
     GatewayRefusal,
@@ -32,7 +32,7 @@ from bot.organizations.directory import OrganizationDirectory
 from bot.organizations.rules import OrganizationKey
 from bot.server import Site
 from bot.services.errors import ServiceUnreachable
-from bot.services.http import MOST_BYTES
+from bot.services.http import LARGE_BYTES, MOST_BYTES
 from bot.settings.model import ClientSettings
 
 log = structlog.get_logger(__name__)
@@ -40,9 +40,12 @@ log = structlog.get_logger(__name__)
 HEALTH = "/healthz"
 # The limit on open requests per client and process. Others are declined without being read.
 MOST_AT_ONCE = 200
-# The maximum share of all connections that may have open requests. The rest stay free, so that
-# connections with waiting requests are never closed to make room.
+# The share of all connections that anyone may use. The rest is divided among the clients, so that a
+# client without open requests always finds one, and no waiting request is closed to make room.
 BUSY_SHARE = 0.9
+# The large bodies that are held in memory, in the process and for one client.
+MOST_LARGE = 8
+MOST_LARGE_OF_ONE = 2
 # For a client that keeps retrying: the seconds between declines, and the longest delay.
 BETWEEN_DECLINES_SECONDS = 0.05
 LONGEST_HOLD_SECONDS = 1.0
@@ -76,6 +79,8 @@ class Gateway:
         access = self.forwarder.access
         self._paths = {center: access[center].root.raw_path for center in access}
         self._running: Counter[str] = Counter()
+        # The client of each request with a large body.
+        self._large: dict[Seen, str] = {}
         self._idle = asyncio.Event()
         self._idle.set()
         # The time of the next decline that isn't delayed, for each client.
@@ -83,11 +88,13 @@ class Gateway:
         self._runner: web.ServerRunner | None = None
         self._is_stopping = False
         self.most_at_once = MOST_AT_ONCE
+        self.most_if_full = 1
         self.addresses: list[str] = []
 
     async def listen(self, address: tuple[str, int], most: int) -> None:
         """Start accepting up to `most` connections. Raise OSError if the address can't be used."""
         self.most_at_once = int(most * BUSY_SHARE)
+        self.most_if_full = max(1, (most - self.most_at_once) // max(1, len(self.clients)))
         server = web.Server(self.handle, access_log=None)
         runner = web.ServerRunner(server, shutdown_timeout=HANG_UP_SECONDS)
         await runner.setup()
@@ -143,7 +150,8 @@ class Gateway:
         if request.method not in self.clients[name].methods:
             raise forbidden(f"The client {name} isn't allowed to use {request.method}.")
         headers = headers_to_send(list(request.headers.items()))
-        if self._running[name] >= MOST_AT_ONCE or self._running.total() >= self.most_at_once:
+        is_full = self._running.total() >= self.most_at_once
+        if self._running[name] >= (self.most_if_full if is_full else MOST_AT_ONCE):
             sentence = "Too many requests are already open. Wait for some of them to finish."
             seen.outcome = "declined_concurrent"
             return answers.declined("concurrent", 1070, sentence, 1)
@@ -155,17 +163,29 @@ class Gateway:
             seen.organization = key.organization_id
             wait = seconds_to_wait(request.headers.getall("Prefer", []))
             call = GatewayCall(name, key, request.method, url, headers, wait)
-            with open_body() as body:
-                await read_body(request, body)
-                return await self.forwarder.forward(request, call, body, seen)
+            body = await read_body(request, partial(self._take_place, seen))
+            return await self.forwarder.forward(request, call, body, seen)
         except (QuotaError, ServiceUnreachable) as error:
             if isinstance(error, QuotaError) or not error.sent:
                 await self._hold_back(name, began)
             raise
         finally:
+            self._large.pop(seen, None)
             self._running[name] -= 1
             if not self._running.total():
                 self._idle.set()
+
+    def _take_place(self, seen: Seen) -> None:
+        """Count a large body, or raise GatewayRefusal if too many are already held."""
+        held = list(self._large.values())
+        if len(held) >= MOST_LARGE or held.count(seen.client) >= MOST_LARGE_OF_ONE:
+            raise GatewayRefusal(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "crowded",
+                f"Gatehouse holds at most {MOST_LARGE} large request bodies at once, and"
+                f" {MOST_LARGE_OF_ONE} of one client. Wait for some of them to finish.",
+            )
+        self._large[seen] = seen.client
 
     async def _hold_back(self, client: str, began: float) -> None:
         """Delay the response if the client keeps retrying and the request hasn't already waited."""
@@ -217,8 +237,18 @@ class Gateway:
         return key, url
 
 
-async def read_body(request: web.BaseRequest, body: IO[bytes]) -> None:
-    """Read the request's body into `body`. First send `100 Continue` if the client expects it."""
+async def read_body(request: web.BaseRequest, take_place: Callable[[], None]) -> bytes:
+    """Return the request's body. First send `100 Continue` if the client expects it.
+
+    `take_place` is called before a large body is read, and raises GatewayRefusal if it can't be.
+    """
+    sentence = f"The body is larger than {MOST_BYTES >> 20} MiB."
+    too_large = GatewayRefusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too_large", sentence)
+    length = request.content_length or 0
+    if length > MOST_BYTES:
+        raise too_large
+    if length > LARGE_BYTES:
+        take_place()
     expected = request.headers.get("Expect", "").strip().casefold()
     # HTTP/1.0 has no interim responses (RFC 9110, section 15.2).
     if expected == "100-continue" and request.version >= HttpVersion11:
@@ -226,16 +256,18 @@ async def read_body(request: web.BaseRequest, body: IO[bytes]) -> None:
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             # `100 Continue` isn't part of the response, which hasn't started yet.
             request.writer.output_size = 0
+    body = bytearray()
     try:
         async with asyncio.timeout(BODY_SECONDS):
             async for piece in request.content.iter_any():
-                if body.tell() + len(piece) > MOST_BYTES:
-                    sentence = f"The body is larger than {MOST_BYTES >> 20} MiB."
-                    status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-                    raise GatewayRefusal(status, "too_large", sentence)
-                body.write(piece)
+                if not length and len(body) <= LARGE_BYTES < len(body) + len(piece):
+                    take_place()
+                body += piece
+                if len(body) > MOST_BYTES:
+                    raise too_large
     except TimeoutError:
         sentence = f"The body didn't arrive within {BODY_SECONDS:g} seconds."
         raise GatewayRefusal(HTTPStatus.REQUEST_TIMEOUT, "too_slow", sentence) from None
     except (web.RequestPayloadError, ClientError, ConnectionError, ValueError):
         raise malformed("The request body is incomplete.") from None
+    return bytes(body)

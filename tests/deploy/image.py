@@ -83,7 +83,7 @@ def mounted(image: str) -> Iterator[Path]:
 
 @contextmanager
 def read_only(tree: Path, folder: Path) -> Iterator[Path]:
-    """Mount a folder tree as a read-only root folder, but make /data and /tmp writable."""
+    """Mount a folder tree as a read-only root folder, but make /data writable."""
     root = folder / "root"
     root.mkdir()
     with ExitStack() as mounts:
@@ -95,7 +95,6 @@ def read_only(tree: Path, folder: Path) -> Iterator[Path]:
         mount("--bind", tree, root)
         run("mount", "-o", "remount,ro,bind", root)
         mount("-t", "tmpfs", "-o", "uid=65532,gid=65532,mode=700", "tmpfs", root / "data")
-        mount("-t", "tmpfs", "tmpfs", root / "tmp")
         mount("-t", "proc", "proc", root / "proc")
         mount("--bind", "/dev", root / "dev")
         yield root

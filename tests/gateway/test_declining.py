@@ -1,6 +1,7 @@
 """Test calls that wait for a slot, and calls that the gateway or the service declines."""
 
 import asyncio
+import gzip
 import json
 import math
 import time
@@ -130,6 +131,24 @@ async def test_refusal_by_the_service_is_passed_on(gateway, code, known, seconds
     (incident,) = await open_incidents(gateway)
     assert incident.code == known
     assert incident.detail.words == "Too many, says the service."
+
+
+async def test_a_compressed_429_is_read(gateway):
+    body = gzip.compress(json.dumps({"code": 45, "message": "No more today."}).encode())
+    packed = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+    gateway.upstream.responds(status=429, body=body, headers=packed)
+    async with gateway.call(ITEMS) as answer:
+        assert (answer.status, answer.headers["Retry-After"]) == (429, "900")
+        assert (await answer.json())["message"] == "No more today."
+    (incident,) = await open_incidents(gateway)
+    assert (incident.code, incident.detail.words) == (45, "No more today.")
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "zstd"])
+async def test_a_429_that_cannot_be_decompressed_counts(gateway, encoding):
+    gateway.upstream.responds(status=429, body=b"abc", headers={"Content-Encoding": encoding})
+    assert await gateway.status(ITEMS, auto_decompress=False) == 429
+    assert [incident.code for incident in await open_incidents(gateway)] == [44]
 
 
 async def test_nobody_calls_while_the_service_blocks(gateway):

@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 
 from bot.errors import DatabaseUnavailable
+from bot.gateway.clients import token_hash
 from tests.gateway.conftest import ITEMS, hold_all, running_gateway
 from tests.gateway.test_closed import raw, request_of, status_of
 from tests.gateway.upstream import running_upstream
@@ -130,13 +131,16 @@ async def test_call_that_waits_is_not_hung_up_on_for_more_connections(sqlite_url
         ]
         turns = gateway.world.bot.inventory.gateway.forwarder.turns
         await until(lambda: waiting_calls(turns), {"script": 7, "nightly": 7})
-        for _ in range(10):
-            more = asyncio.create_task(gateway.status(ITEMS, "quarter", headers=wait))
+        # A client that has nothing open still gets one place.
+        calls.append(asyncio.create_task(gateway.status(ITEMS, "quarter", headers=wait)))
+        await until(lambda: waiting_calls(turns)["quarter"], 1)
+        for client in ("quarter", "script") * 5:
+            more = asyncio.create_task(gateway.status(ITEMS, client, headers=wait))
             await asyncio.wait({more}, timeout=1)
             assert more.done()
             assert await more == 429
         go_on.set()
-        assert await asyncio.gather(*calls) == [200] * 18
+        assert await asyncio.gather(*calls) == [200] * 19
 
 
 async def test_outage_uses_up_nothing_and_is_not_hammered(sqlite_url):
@@ -323,6 +327,97 @@ async def test_client_that_goes_at_any_step_is_counted_once(gateway_on_each, mon
     assert 2 < len(gateway.upstream.got) < 2 + steps
     await leaver.call(0)
     assert leaver.count == steps
+
+
+LARGE = 256 * 1024 + 1
+
+
+async def pieces(size):
+    for start in range(0, size, 65_536):
+        yield b"x" * min(65_536, size - start)
+
+
+@pytest.mark.parametrize("body", [lambda: b"x" * LARGE, lambda: pieces(LARGE)])
+async def test_large_bodies_beyond_the_limit_are_refused_before_they_are_read(gateway, body):
+    def post(client, data):
+        return asyncio.create_task(gateway.status(ITEMS, client, method="POST", data=data))
+
+    go_on = asyncio.Event()
+
+    async def answer(_request, _body):
+        await go_on.wait()
+        return web.json_response({"code": 0})
+
+    gateway.upstream.answer = answer
+    calls = [post("script", body()), post("script", body())]
+    await until(lambda: gateway.upstream.running, 2)
+    async with gateway.call(ITEMS, method="POST", data=body()) as refused:
+        assert refused.status == 503
+        assert refused.headers["Retry-After"].isdigit()
+        assert "2 of one client" in (await refused.json())["message"]
+    started = request_of(ITEMS, "POST", body=b"x" * LARGE)[: -LARGE + 10]
+    assert status_of(await raw(gateway, started)) == 503
+    calls.append(post("script", b"x" * (LARGE - 1)))
+    await until(lambda: gateway.upstream.running, 3)
+    go_on.set()
+    assert await asyncio.gather(*calls) == [200] * 3
+    assert await post("script", body()) == 200
+
+
+async def test_a_process_holds_eight_large_bodies(sqlite_url):
+    entries = {f"c{i}": {"organizations": "*", "methods": ["POST"]} for i in range(5)}
+    tokens = {name: {**entry, "token_sha256": token_hash(name)} for name, entry in entries.items()}
+    async with running_gateway(sqlite_url, gateway_clients=json.dumps(tokens)) as gateway:
+        async with AsyncExitStack() as stack:
+
+            async def begin(client) -> None:
+                body = b"x" * LARGE
+                _, writer = await stack.enter_async_context(connected(gateway))
+                writer.write(request_of(ITEMS, "POST", token=client, body=body)[: -LARGE + 10])
+
+            for number in range(8):
+                await begin(f"c{number // 2}")
+            held = gateway.world.bot.inventory.gateway._large
+            await until(lambda: len(held), 8)
+            request = request_of(ITEMS, "POST", token="c4", body=b"x" * LARGE)
+            assert status_of(await raw(gateway, request)) == 503
+        await until(lambda: len(held), 0)
+        assert status_of(await raw(gateway, request)) == 200
+
+
+async def test_large_answers_wait_until_others_are_read_and_small_ones_do_not(gateway, monkeypatch):
+    monkeypatch.setattr("bot.gateway.forward.MOST_HELD_BYTES", 12 << 20)
+
+    async def answer(request, _body):
+        return web.Response(body=b"x" * (300 if "small" in request.query_string else 9 << 20))
+
+    gateway.upstream.answer = answer
+    async with connected(gateway) as (reader, writer):
+        writer.transport.pause_reading()
+        writer.write(request_of(ITEMS))
+        held = gateway.world.bot.inventory.gateway.forwarder._held
+        await until(lambda: [*held.values()], [9 << 20])
+        second = asyncio.create_task(gateway.status(ITEMS, "nightly"))
+        await until(lambda: len(gateway.upstream.got), 2)
+        assert await gateway.status(f"{ITEMS}&small=1", "quarter") == 200
+        assert not second.done()
+        writer.transport.resume_reading()
+        await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(9 << 20)
+        assert await second == 200
+    await until(lambda: dict(held), {})
+
+
+async def test_a_large_answer_without_memory_is_not_the_services_fault(gateway, monkeypatch):
+    monkeypatch.setattr("bot.gateway.forward.MOST_HELD_BYTES", 1 << 20)
+    monkeypatch.setattr("bot.gateway.forward.ROOM_SECONDS", 0.1)
+    gateway.upstream.responds(body=b"x" * LARGE)
+    async with gateway.call(ITEMS) as answer:
+        assert answer.status == 502
+        assert "too many large responses" in (await answer.json())["message"]
+    shown = (await gateway.world.ask("U0VIEWER", "/gatehouse", "status")).all_text
+    assert "Needs attention" not in shown
+    assert await in_use(gateway) == (1, 1)
 
 
 async def test_client_that_never_reads_costs_others_nothing(gateway):

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import io
+import zlib
 
 import pytest
 from aiohttp import web
@@ -49,12 +50,16 @@ async def test_headers_pass_but_for_those_of_one_connection(gateway):
         "Connection": "X-Hop",
         "X-Hop": "1",
         "User-Agent": "nightly/1",
+        "Range": "bytes=0-9",
+        "If-Range": "x",
+        "Accept-Charset": "utf-16",
     }
     await gateway.status(ITEMS, headers=headers)
     (got,) = gateway.upstream.got
     assert (got.header("X-Custom"), got.header("Accept")) == (["1"], ["text/csv"])
     assert got.header("User-Agent") == ["nightly/1"]
-    for name in ("Cookie", "Prefer", "X-Hop", "Authorization"):
+    not_sent = ("Cookie", "Prefer", "X-Hop", "Authorization", "Range", "If-Range", "Accept-Charset")
+    for name in not_sent:
         assert got.header(name) == []
     assert got.header("Host") == [gateway.upstream.url.removeprefix("http://")]
 
@@ -99,14 +104,45 @@ async def test_an_answer_passes_unchanged(gateway):
         assert "Set-Cookie" not in response.headers
 
 
-async def test_a_compressed_answer_passes_unchanged(gateway):
-    packed = gzip.compress(b"hello" * 100)
-    gateway.upstream.responds(body=packed, headers={"Content-Encoding": "gzip"})
-    async with gateway.call(ITEMS, headers={"Accept-Encoding": "gzip"}) as response:
-        assert response.headers["Content-Encoding"] == "gzip"
-        assert await response.text() == "hello" * 100
-        assert "Gatehouse-Answered" not in response.headers
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize(
+    ("name", "pack"),
+    [
+        ("gzip", gzip.compress),
+        ("x-gzip", lambda data: gzip.compress(data[:99]) + gzip.compress(data[99:])),
+        ("Deflate", zlib.compress),
+        ("deflate", lambda data: zlib.compress(data, wbits=-15)),
+    ],
+)
+async def test_credential_in_a_compressed_answer_is_starred(gateway, name, pack, method):
+    secret = b"inventory-eu-secret"
+    gateway.upstream.responds(body=pack(secret * 100), headers={"Content-Encoding": name})
+    async with gateway.call(
+        ITEMS, method=method, headers={"Accept-Encoding": "gzip"}, auto_decompress=False
+    ) as response:
+        assert response.status == 200
+        assert ("Content-Encoding" in response.headers) == (method == "HEAD")
+        assert await response.read() == (b"" if method == "HEAD" else b"*" * len(secret) * 100)
     assert gateway.upstream.got[0].header("Accept-Encoding") == ["identity"]
+
+
+async def test_an_unknown_encoding_passes_unchanged(gateway):
+    gateway.upstream.responds(body=b"abc", headers={"Content-Encoding": "br"})
+    async with gateway.call(ITEMS, auto_decompress=False) as response:
+        assert (await response.read(), response.headers["Content-Encoding"]) == (b"abc", "br")
+
+
+async def test_a_compressed_answer_that_breaks_off_is_no_answer(gateway):
+    for packed in (gzip.compress(b"hello" * 100)[:-9], b"hello"):
+        gateway.upstream.responds(body=packed, headers={"Content-Encoding": "gzip"})
+        assert await gateway.status(ITEMS) == 502
+
+
+async def test_a_compressed_answer_is_not_larger_than_others(gateway):
+    for size, status in ((10 << 20, 200), ((10 << 20) + 1, 502)):
+        packed = gzip.compress(b"x" * size)
+        gateway.upstream.responds(body=packed, headers={"Content-Encoding": "gzip"})
+        assert await gateway.status(ITEMS) == status
 
 
 async def test_client_changes_its_host_and_nothing_else(gateway):
@@ -223,12 +259,38 @@ def sending(head: bytes):
     return answer
 
 
-async def test_a_header_that_is_not_utf8_passes_unchanged(gateway):
-    value = b'attachment; filename="M\xfcller.pdf"'
-    gateway.upstream.answer = sending(b"Content-Disposition: " + value + b"\r\n")
-    async with gateway.call(ITEMS) as answer:
-        assert await answer.read() == b"ok"
-        assert (b"Content-Disposition", value) in answer.raw_headers
+async def test_a_header_that_is_not_utf8_keeps_its_text(gateway):
+    value = 'attachment; filename="Müller.pdf"'
+    for charset in ("latin-1", "utf-8"):
+        head = f"Content-Disposition: {value}\r\n".encode(charset)
+        gateway.upstream.answer = sending(head)
+        async with gateway.call(ITEMS) as answer:
+            assert await answer.read() == b"ok"
+            assert answer.headers["Content-Disposition"] == value
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Content-Security-Policy": "a" * 65_536}, {f"X-{i}": "a" for i in range(1_000)}]
+)
+async def test_large_and_many_headers_pass(gateway, headers):
+    gateway.upstream.responds(status=201, headers=headers)
+    gateway.session.headers.clear()
+    large = {"max_line_size": 70_000, "max_field_size": 70_000, "max_headers": 1_100}
+    async with gateway.call(ITEMS, method="POST", **large) as answer:
+        assert answer.status == 201
+        assert headers.items() <= dict(answer.headers).items()
+
+
+async def test_blanks_before_the_colon_of_a_header_go(gateway):
+    async def answer(request, _body):
+        request.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length : 2\r\n\r\nok")
+        return web.Response()
+
+    gateway.upstream.answer = answer
+    async with gateway.call(ITEMS) as response:
+        assert await response.read() == b"ok"
+        names = [name.strip().lower() for name, _ in response.raw_headers]
+        assert names.count(b"content-length") == 1
 
 
 @pytest.mark.parametrize("sign", [b"\x01", b"\x7f"])

@@ -1,7 +1,6 @@
 """Simulates the inventory service and the clients that call it."""
 
 import asyncio
-import io
 import json
 import sqlite3
 from collections import deque
@@ -265,7 +264,7 @@ class Client:
         SENT.set(Sent(CallCause(GATEWAY, background=True, client=client)))
         call = GatewayCall(client, KEY, "GET", ROOT, (), seconds)
         request: Any = SimpleNamespace(transport=SimpleNamespace(is_closing=lambda: False))
-        await self._forwarder.forward(request, call, io.BytesIO(), Seen())
+        await self._forwarder.forward(request, call, b"", Seen())
 
 
 class _Forwarder(Forwarder):
