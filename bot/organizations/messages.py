@@ -32,12 +32,12 @@ class OrgsPage(ButtonValue):
 
 def listing(directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Message:
     """Show a page of matching organizations, and list the data centers that couldn't be loaded."""
-    found = directory.matching(wanted.words) if wanted.words else directory.places
-    pages = page_count(len(found), PAGE)
+    places = directory.matching(wanted.words) if wanted.words else directory.places
+    pages = page_count(len(places), PAGE)
     page = min(wanted.page, pages - 1)
     rows: list[tuple[str, ...]] = []
     choices: list[tuple[str, str]] = []
-    for place in found[page * PAGE : (page + 1) * PAGE]:
+    for place in places[page * PAGE : (page + 1) * PAGE]:
         organization = place.organization
         center = place.data_center
         name = text.shorten(organization.name, 60)
@@ -63,7 +63,7 @@ def listing(directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Mes
         value = replace(wanted, page=page).value()
         controls.append(block_kit.button("Refresh", ids.ORGS_REFRESH, value))
     return block_kit.tabular(
-        [_summary(found, directory, wanted.words), *problems(directory.failures)],
+        [_summary(places, directory, wanted.words), *problems(directory.failures)],
         [HEADINGS, *rows],
         lines,
         f"{turning}{as_of} · To search, use {search}. For details, use {details}.",
@@ -71,23 +71,23 @@ def listing(directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Mes
     )
 
 
-def _summary(found: Sequence[Place], directory: Directory, words: str) -> str:
+def _summary(places: Sequence[Place], directory: Directory, words: str) -> str:
     centers = sum(report.listing is not None for report in directory.reports)
     if not centers and directory.reports:
         # Without any listing, Gatehouse doesn't know whether any organizations match.
         return "*No organizations could be loaded.*"
     where = f"in {text.count(centers, 'data center')}"
     if not words:
-        return f"*{text.count(len(found), 'organization')}* {where}"
+        return f"*{text.count(len(places), 'organization')}* {where}"
     matched = text.code(words, FILTER_CHARACTERS)
-    if not found:
+    if not places:
         # The first word may be a misspelled `show` or `refresh`.
         usage = text.code(ORGS.usage())
         example = text.code(ORGS.example("show"))
         how = f"Usage: {usage}\nExample: {example}"
         everyone = f"`/orgs` lists all {len(directory.places):,} organizations {where}."
         return f"No organization matches {matched}. {everyone}\n{how}"
-    return f"*{text.count(len(found), 'organization')}* matching {matched} {where}"
+    return f"*{text.count(len(places), 'organization')}* matching {matched} {where}"
 
 
 def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> Message:

@@ -206,8 +206,8 @@ class Directory:
 
     def report_on(self, data_center: str) -> DataCenterReport:
         """Return a data center's report, or an empty report if the data center is unknown."""
-        found = (report for report in self.reports if report.data_center == data_center)
-        return next(found, DataCenterReport(data_center, None))
+        its = (report for report in self.reports if report.data_center == data_center)
+        return next(its, DataCenterReport(data_center, None))
 
     def matching(self, text: str) -> list[Place]:
         """Return the organizations that match the text, sorted by name.
@@ -238,7 +238,7 @@ class Directory:
             NotFound: No organization matches.
         """
         wanted = folded(text)
-        shown = f"“{text.strip()[:CANDIDATE_CHARACTERS]}”"
+        quoted = f"“{text.strip()[:CANDIDATE_CHARACTERS]}”"
         places = self.places if wanted else []
         with_id = [
             place
@@ -246,21 +246,21 @@ class Directory:
             if wanted in (place.folded_id, f"{place.data_center}/{place.folded_id}")
         ]
         parts = [place for place in places if wanted in place.folded_name]
-        named = [place for place in parts if place.folded_name == wanted]
-        found = with_id or named or (parts if in_part else [])
-        if len(found) > 1:
-            raise _ambiguous(found, shown)
-        if not found:
+        whole = [place for place in parts if place.folded_name == wanted]
+        matches = with_id or whole or (parts if in_part else [])
+        if len(matches) > 1:
+            raise _ambiguous(matches, quoted)
+        if not matches:
             unlisted = ", ".join(report.data_center for report in self.failures)
             hint = f" Some data centers couldn't be loaded: {unlisted}." if unlisted else ""
             near = {place.key.path: place.label for place in parts[:MEANT]}
             near = near or self.closest(text)
             question = " Did you mean one of these?" if near else ""
             raise NotFound(
-                f"No organization is called {shown}.{hint} Use /orgs <text> to search by part of a"
+                f"No organization is called {quoted}.{hint} Use /orgs <text> to search by part of a"
                 f" name.{question}"
             ).suggesting(text, near)
-        return found[0]
+        return matches[0]
 
     def closest(self, text: str) -> dict[str, str]:
         """Return up to three organizations whose name and the text begin with similar words.
@@ -276,12 +276,14 @@ class Directory:
         return {place.key.path: place.label for place in near}
 
 
-def _ambiguous(found: Sequence[Place], shown: str) -> Ambiguous:
+def _ambiguous(matches: Sequence[Place], quoted: str) -> Ambiguous:
     # The same ID can exist in several data centers.
     choices = {
         place.key.path: f"{place.organization.name[:CHOICE_CHARACTERS]} ({place.key})"
-        for place in found[:CANDIDATES]
+        for place in matches[:CANDIDATES]
     }
     example = next(iter(choices))
-    sentence = f"{shown} matches {len(found):,} organizations. Use the ID, for example {example}."
+    sentence = (
+        f"{quoted} matches {len(matches):,} organizations. Use the ID, for example {example}."
+    )
     return Ambiguous(sentence, choices)

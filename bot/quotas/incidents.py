@@ -75,9 +75,9 @@ async def _learn(
     in_use = account.in_use
     limits = {kind: meter.limit for kind, meter in account.meters.items()}
     changes = dict[str, object]()
-    told = limit_in_message(error.message) if code is BlockCode.DAY else None
-    if told is not None and told < limits[LimitKind.DAY]:
-        limits[LimitKind.DAY] = changes["lowered_day"] = told
+    day = limit_in_message(error.message) if code is BlockCode.DAY else None
+    if day is not None and day < limits[LimitKind.DAY]:
+        limits[LimitKind.DAY] = changes["lowered_day"] = day
     began_at = day_began_at(account.reported, at)
     made = InUse(
         max(granted.minute + 1, in_use.minute),
@@ -122,12 +122,12 @@ async def _become(tx: Transaction, account: Standing, blocks: Blocks) -> None:
     if (block := blocks.longest) is not None:
         due_at = datetime.fromtimestamp(block.until, UTC)
         await jobs.put(tx, Job(job_key, PROBE_JOB, account.key.path, due_at))
-        shown = await incidents.open_ids(tx, account.id)
+        ids = await incidents.open_ids(tx, account.id)
     else:
         # This also drops a job that was scheduled by a refusal during the probe.
         await jobs.drop(tx, job_key)
-        shown = await incidents.close_all(tx, account.id)
-    for card in map(card_message, shown):
+        ids = await incidents.close_all(tx, account.id)
+    for card in map(card_message, ids):
         await outbox.put(tx, card)
         if not blocks:
             await outbox.put(tx, OutboxMessage(card.key, NOTE, card.subject))

@@ -271,7 +271,7 @@ def plan_set(name: str, before: Plan, now: Plan) -> Message:
 
 def incident_card(incident: Incident, name: str) -> Message:
     """Return the alert for an open or closed incident."""
-    told = incident.detail
+    detail = incident.detail
     center = f" ({text.escape(incident.key.data_center)})" if incident.key.organization_id else ""
     subject = f"*{text.escape(name, 300)}*{center}"
     exceeded = _exceeded(incident)
@@ -280,12 +280,12 @@ def incident_card(incident: Incident, name: str) -> Message:
         outcome = _outcome(incident, incident.closed_at, subject)
         headline = f"{outcome}\nIt was blocked because {exceeded}."
     lines = [headline, " ".join((_cause(incident), *_effects(incident)))]
-    if reason := text.escape(told.words, 300):
+    if reason := text.escape(detail.words, 300):
         lines.append(f"> {reason}")
     # Gatehouse's own usage includes the usage of each gateway client.
     clients = [
         f"{text.escape(name)} {minute:,} per minute, {day:,} per day"
-        for name, (minute, day) in told.clients.items()
+        for name, (minute, day) in detail.clients.items()
     ]
     if clients:
         lines.append(f"Calls by gateway clients: {'; '.join(clients)}.")
@@ -319,14 +319,14 @@ def muted(name: str, until: datetime) -> Message:
 
 
 def _exceeded(incident: Incident) -> str:
-    told = incident.detail
+    detail = incident.detail
     kind = BlockCode(incident.code).kind
-    if not told.is_code_known:
+    if not detail.is_code_known:
         sent = "without a code"
-        if told.sent_code is not None:
-            sent = f"with the undocumented code {told.sent_code}"
+        if detail.sent_code is not None:
+            sent = f"with the undocumented code {detail.sent_code}"
         return f"the service sent a 429 {sent}"
-    _, limit = told.own[kind.value]
+    _, limit = detail.own[kind.value]
     return f"the limit of {limit:,} requests {kind.unit} was exceeded"
 
 
@@ -361,17 +361,18 @@ def _effects(incident: Incident) -> Iterator[str]:
 
 def _small_print(incident: Incident) -> str:
     key = incident.key
-    told = incident.detail
+    detail = incident.detail
     times = "once" if incident.refusals == 1 else f"{incident.refusals:,} times"
-    code = f", code {incident.code}" if told.is_code_known else ""
-    own = [(*told.own[kind.value], kind.unit) for kind in LimitKind]
-    usage = ", ".join(f"{used:,}/{limit:,} {unit}" for used, limit, unit in own)
+    code = f", code {incident.code}" if detail.is_code_known else ""
+    own = [
+        f"{used:,}/{limit:,} {LimitKind(kind).unit}" for kind, (used, limit) in detail.own.items()
+    ]
     parts = [
         text.code(key.organization_id) if key.organization_id else "no specific organization",
         f"{text.escape(key.data_center)}{code}",
         f"since {text.time(incident.opened_at)}",
         f"refused {times}",
-        f"Gatehouse's usage then: {usage}",
+        f"Gatehouse's usage then: {', '.join(own)}",
     ]
     if incident.closed_at is not None:
         parts.append(f"ended {text.time(incident.closed_at)}")

@@ -277,6 +277,6 @@ def limit_in_message(message: str) -> int | None:
     For example, a message may contain "exceeded the limit of 1,000". Numbers that aren't high
     enough to be a daily limit are ignored.
     """
-    digits = [re.sub(r"\D", "", found) for found in _LIMIT.findall(message)]
+    digits = [re.sub(r"\D", "", match) for match in _LIMIT.findall(message)]
     numbers = [int(number) for number in digits if len(number) <= MOST_DIGITS]
     return max((number for number in numbers if number > SMALLEST_DAY), default=None)

@@ -44,7 +44,7 @@ class BlockCode(IntEnum):
     @classmethod
     def known(cls, code: int | None) -> "BlockCode":
         """Return the code as a BlockCode, or code 44 if the code is undocumented or missing."""
-        return cls(code) if code in {known.value for known in cls} else cls.MINUTE
+        return cls(code) if code in set(cls) else cls.MINUTE
 
     @property
     def kind(self) -> LimitKind:
@@ -110,9 +110,9 @@ class Blocks:
         A refused probe lengthens the pause, but a refused call that was sent before the block began
         doesn't. `told_seconds` (`Retry-After`) can lengthen the pause to at most an hour.
         """
-        known = next((block for block in self.blocks if block.code is code), None)
-        block = known or Block(code, since=now, until=now)
-        tries = block.failed_tries + bool(probe and known)
+        earlier = next((block for block in self.blocks if block.code is code), None)
+        block = earlier or Block(code, since=now, until=now)
+        tries = block.failed_tries + bool(probe and earlier)
         pause = max(pause_seconds(code, tries), min(told_seconds, LONGEST_TOLD_SECONDS))
         block = replace(block, until=max(block.until, now + pause), failed_tries=tries)
         others = (block for block in self.blocks if block.code is not code)

@@ -85,7 +85,9 @@ async def load_locked(tx: Transaction, key: OrganizationKey, terms: Terms) -> St
 async def lock(tx: Transaction, key: OrganizationKey) -> int:
     """Lock the organization's row until the transaction ends, and return the row's ID."""
     same = {"summed": organizations.c.summed}
-    statement = update(organizations).where(named(key)).values(same).returning(organizations.c.id)
+    statement = (
+        update(organizations).where(is_account(key)).values(same).returning(organizations.c.id)
+    )
     number: int | None = await tx.connection.scalar(statement)
     if number is None:
         new = {"data_center": key.data_center, "organization_id": key.organization_id}
@@ -200,7 +202,7 @@ def blocks_of(row: Row[Any]) -> Blocks:
     return Blocks(BLOCKS.validate_python(row.blocks), row.probing_until)
 
 
-def named(key: OrganizationKey) -> ColumnElement[bool]:
+def is_account(key: OrganizationKey) -> ColumnElement[bool]:
     """Return the SQL condition that selects an organization's row."""
     return (organizations.c.data_center == key.data_center) & (
         organizations.c.organization_id == key.organization_id
@@ -252,7 +254,7 @@ async def use_by_client(tx: Transaction, account: Standing, at: float) -> dict[s
 
 async def minute_by_client(tx: Transaction, key: OrganizationKey) -> Counter[str]:
     """Count the organization's minute slots that each gateway client is using now."""
-    organization = select(organizations.c.id).where(named(key)).scalar_subquery()
+    organization = select(organizations.c.id).where(is_account(key)).scalar_subquery()
     is_in_use = calls.c.slot_free_at > (await tx.now()).timestamp()
     return await _count_by_client(tx, is_in_use & (calls.c.organization == organization))
 
