@@ -16,57 +16,71 @@ from bot.quotas import incidents
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import ledger
 from bot.quotas.tables import clocks, quota_calls
-from bot.store.engine import Transaction, serialise, upsert
+from bot.store.engine import Database, Transaction, serialise, upsert
 
 log = structlog.get_logger(__name__)
 
-# Two clocks that are not corrected can drift apart by less than this before anybody looks.
 LEAST_STEP_SECONDS = 0.5
 # A small step back only means that slots are free later, and may be a drift.
 LEAST_STEP_BACK_SECONDS = 1.0
+# Two clocks that nobody corrects can drift apart by this share of the time since the last look.
+MOST_DRIFT = 0.01
 # The quickest of these answers tells the database's time best.
 SAMPLES = 3
 
 
 @dataclass(eq=False)
 class DatabaseClock:
-    """Notices that the database's clock was corrected, and moves the times of calls by as much."""
+    """Notices that the database's clock was corrected, and moves the times of calls by as much.
+
+    `_ahead` is how far the database's clock is ahead of the time since boot, as of the last look,
+    and `_stored` is what the table says.
+    """
 
     clock: Clock
     terms: Terms
     _ahead: float | None = None
+    _stored: float = 0.0
+    _looked_at: float = 0.0
 
     def agrees(self, now: float, asked_at: float) -> bool:
         """Return True if the database's time is what it must be, given when it was asked for."""
         if self._ahead is None:
             return False
-        since_boot = now - self._ahead
-        latest = self.clock.since_boot() + LEAST_STEP_SECONDS
-        return asked_at - LEAST_STEP_SECONDS <= since_boot <= latest
+        answered_at = self.clock.since_boot()
+        drift = LEAST_STEP_SECONDS + (asked_at - self._looked_at) * MOST_DRIFT
+        if not asked_at - drift <= now - self._ahead <= answered_at + drift:
+            return False
+        self._looked_at = asked_at
+        self._ahead = min(max(self._ahead, now - answered_at), now - asked_at)
+        return abs(self._ahead - self._stored) < LEAST_STEP_SECONDS
 
-    async def follow(self, tx: Transaction) -> None:
+    async def follow(self, database: Database) -> None:
         """Move the times of calls if no process on any machine has done so since the correction.
 
         If this machine was started again, only a correction back can be seen, by calls that would
         be in the future.
         """
-        await serialise(tx, "clocks")
-        ahead = await self._measure(tx)
-        own = clocks.c.boot == self.clock.boot
-        stored = await tx.connection.scalar(select(clocks.c.ahead).where(own))
-        if stored is None:
-            newest = await tx.connection.scalar(select(func.max(quota_calls.c.reserved_at)))
-            now = ahead + self.clock.since_boot()
-            stored = ahead + max(0.0, (newest or 0.0) - now)
-        step = ahead - stored
-        if step >= LEAST_STEP_SECONDS or step <= -LEAST_STEP_BACK_SECONDS:
-            log.warning("quota.clock_corrected", seconds=round(step, 3))
-            await ledger.move(tx, step)
-            await incidents.move(tx, self.terms, step)
-            # The other machines' processes needn't move anything for this correction.
-            await tx.write(update(clocks).values(ahead=clocks.c.ahead + step))
-        await upsert(tx, clocks, {"boot": self.clock.boot, "ahead": ahead})
-        self._ahead = ahead
+        async with database.transaction() as tx:
+            await serialise(tx, "clocks")
+            ahead = await self._measure(tx)
+            own = clocks.c.boot == self.clock.boot
+            stored = await tx.connection.scalar(select(clocks.c.ahead).where(own))
+            if stored is None:
+                newest = await tx.connection.scalar(select(func.max(quota_calls.c.reserved_at)))
+                now = ahead + self.clock.since_boot()
+                stored = ahead + max(0.0, (newest or 0.0) - now)
+            drift = 0.0 if self._ahead is None else self._ahead - self._stored
+            step = ahead - stored - drift
+            if step >= LEAST_STEP_SECONDS or step <= -LEAST_STEP_BACK_SECONDS:
+                log.warning("quota.clock_corrected", seconds=round(step, 3))
+                await ledger.move(tx, step)
+                await incidents.move(tx, self.terms, step)
+                # The other machines' processes needn't move anything for this correction.
+                await tx.write(update(clocks).values(ahead=clocks.c.ahead + step))
+            await upsert(tx, clocks, {"boot": self.clock.boot, "ahead": ahead})
+        self._ahead = self._stored = ahead
+        self._looked_at = self.clock.since_boot()
 
     async def _measure(self, tx: Transaction) -> float:
         samples = []

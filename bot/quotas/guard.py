@@ -115,8 +115,7 @@ class Guard:
         try:
             return await self._reserve(request)
         except ClockCorrected:
-            async with self.database.transaction() as tx:
-                await self._database_clock.follow(tx)
+            await self._database_clock.follow(self.database)
             return await self._reserve(request)
 
     async def _reserve(self, request: CallRequest) -> Reservation | NotNow:

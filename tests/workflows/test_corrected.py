@@ -98,7 +98,8 @@ async def test_a_call_in_flight_keeps_its_place(bot, clock, step):
         bot.correct(step)
         await bot.call(1)
         await grant.responded()
-    assert (await standing(bot)).in_use.minute == 97
+    in_use = (await standing(bot)).in_use
+    assert (in_use.minute, in_use.concurrent) == (97, 0)
 
 
 async def standing(bot):

@@ -196,8 +196,9 @@ async def is_settled(tx: Transaction, reservation: Reservation) -> bool:
 
     Return False if the call hasn't ended or if the database lost the call.
     """
-    query = select(calls.c.permit_until).where(_the_call(reservation))
-    permit_until = await tx.connection.scalar(query)
+    its = _the_call(reservation) & (calls.c.permit_until <= tx.clock)
+    query = select(calls.c.permit_until).where(its)
+    permit_until = await tx.connection.scalar(query, tx.clock_parameters)
     held = None if permit_until is None else permit_until - reservation.at
     return held is not None and abs(held - HOLD_SECONDS) > ROUNDING_SECONDS
 
@@ -210,9 +211,13 @@ async def give_back(tx: Transaction, unused: Reservation) -> None:
 
 
 async def move(tx: Transaction, seconds: float) -> None:
-    """Move the times of calls and limits, because the clock was corrected by this many seconds."""
-    reserved = update(calls).values(reserved_at=calls.c.reserved_at + seconds)
-    await tx.write(reserved)
+    """Move the times of calls and limits, because the clock was corrected by this many seconds.
+
+    A call in flight is settled by the time of its reservation, so that time stays.
+    """
+    ended = update(calls).where(calls.c.permit_until <= tx.clock - seconds)
+    reserved = ended.values(reserved_at=calls.c.reserved_at + seconds)
+    await tx.connection.execute(reserved, tx.clock_parameters)
     holds = ("slot_free_at", "permit_until")
     sent = update(calls).where(calls.c.slot_free_at != UNSENT)
     await tx.write(sent.values({name: calls.c[name] + seconds for name in holds}))
