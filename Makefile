@@ -13,7 +13,7 @@ SEEDS ?= 20
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format lint types bench faults simulate load soak screenshots image-test release-check lock clean
+.PHONY: help setup run test check format lint types generated bench faults simulate load soak screenshots image-test release-check lock clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -56,6 +56,9 @@ format: setup ## format the code
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix-only $(SOURCES)
 	$(BIN)/oxfmt sandbox/page
+
+generated: setup ## write the files that are generated from the code
+	$(BIN)/python -m tests.support.generated
 
 bench: setup ## compare Gatehouse with other programs (ONLY=guard for one benchmark)
 	$(INSTALL) -r requirements-bench.txt

@@ -7,7 +7,7 @@ from bot.flows.client import FlowClient
 from bot.ops.clock import Clock
 from bot.ops.redaction import Redactor
 from bot.organizations.client import DataCenterAccess
-from bot.organizations.rules import OrganizationKey, root_of
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.services.credentials import Credential, OAuthCredential, Signed, authorization
@@ -40,7 +40,7 @@ def inventory_access(
             credential = Credential(Signed(token, params={"authtoken": token}))
         else:
             credential = Credential(Signed(token, headers=authorization(template, token)))
-        root = URL(center.base_url or root_of(settings.inventory_base_url or "", name))
+        root = settings.root_of(name)
         access[name] = DataCenterAccess(root, credential, settings.inventory_scope)
     return access
 
@@ -50,7 +50,7 @@ def quota_terms(settings: Settings) -> Terms:
 
     def plan_of(key: OrganizationKey) -> Plan:
         plans = settings.inventory_plans
-        return Plan(plans.get(key.organization_id, settings.inventory_default_plan))
+        return Plan(plans.get(str(key), settings.inventory_default_plan))
 
     def reserve_of(key: OrganizationKey) -> tuple[int, int]:
         reserves = settings.inventory_reserve

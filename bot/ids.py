@@ -19,8 +19,16 @@ def like(pattern: str, problem: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-ChannelId = Annotated[str, Field(pattern=r"^[CGD][A-Za-z0-9_]+$")]
-SlackId = Annotated[str, like(r"\*|[UWS]\w*", "is not a user ID (U…, W…), a group ID (S…) or *")]
+ChannelId = Annotated[
+    str,
+    like(
+        r"[CGD][A-Za-z0-9_]+",
+        "is not a channel ID (C…). A name isn't an ID: copy the ID from the channel's details",
+    ),
+]
+SlackId = Annotated[
+    str, like(r"\*|[UWS]\w*", "is not a user ID (U…, W…), a group ID (S…) or *. A name isn't an ID")
+]
 NamedId = Annotated[SlackId, like(r"(?!\*$).*", "can't be *, so list people or groups")]
 NamedIds = Annotated[tuple[NamedId, ...], Field(min_length=1)]
 FlowSid = Annotated[str, Field(pattern=f"^{FLOW_SID}$")]

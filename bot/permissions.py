@@ -115,7 +115,6 @@ class Policy:
     """The permissions defined in the settings. Flows are keyed by uppercase SID or `"*"`."""
 
     roles: Roles = field(default_factory=dict)
-    flow_approvers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     allow_self_approval: bool = False
     access_contact: str | None = None
     flow_policies: Mapping[str, FlowPolicy] = field(default_factory=dict)
@@ -191,8 +190,7 @@ class Policy:
 
     def approver_lists(self) -> list[tuple[str, ...]]:
         """Return all lists of approvers that replace the approver role for some flows."""
-        by_policy = [policy.approvers for policy in self.flow_policies.values() if policy.approvers]
-        return [*self.flow_approvers.values(), *by_policy]
+        return [policy.approvers for policy in self.flow_policies.values() if policy.approvers]
 
     def of_flow(self, flow_sid: str) -> FlowRules:
         """Return a flow's rules. The flow's policy overrides the general policy and settings."""
@@ -200,7 +198,6 @@ class Policy:
         rules = FlowRules()
         layers = (
             (FlowPolicy(approvals_needed=self.approvals_needed), "APPROVALS_NEEDED"),
-            (FlowPolicy(self.flow_approvers.get(key)), "FLOW_APPROVERS"),
             (self.flow_policies.get(EVERY_FLOW, FlowPolicy()), OF_EVERY_FLOW),
             (self.flow_policies.get(key, FlowPolicy()), OF_THIS_FLOW),
         )

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
 from itertools import chain
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
@@ -203,6 +203,8 @@ class FlowPolicy:
     People are listed by user or group ID. Rules that aren't set are None (`approvals_needed` is 0).
     If `approvers` is None, roles decide who can approve. Only `requesters` can ask for changes, if
     set. Cards are posted in `channel`, or else in the approvals channel.
+
+    If `reason` is set, requests need a reason. `warning` is for those who ask and those who decide.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -217,6 +219,8 @@ class FlowPolicy:
     auto_remove: bool | None = None
     requesters: NamedIds | None = None
     channel: ChannelId | None = None
+    reason: Literal["required"] | None = None
+    warning: Annotated[str, Field(min_length=1, max_length=150)] | None = None
 
     @property
     def automatic(self) -> tuple[str, ...] | None:

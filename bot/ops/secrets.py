@@ -7,12 +7,18 @@ from functools import lru_cache
 
 from yarl import URL
 
+from bot.ids import FLOW_SID
+
 SHORTEST_KEY = 16
 # Examples from Slack's and Gatehouse's documentation. Anyone could sign requests with them.
 EXAMPLES = frozenset({"8f742231b10e8888abcd99yyyzzz85a5", "a-long-random-word"})
 SANDBOX = re.compile(r"(xoxb-|xapp-)?sandbox\b|demo-|SG\.demo-")
 # Anyone who guesses these secrets could sign requests or read the metrics.
 KEYS = ("slack_signing_secret", "metrics_token")
+# The beginning of a token, or 16 letters and digits in a row of which some are lowercase.
+SECRET = re.compile(
+    r"^(xox|xapp-|SG\.|sk-)|(?=[A-Za-z0-9]{16})(?=[A-Z0-9]{0,15}[a-z])(?=[a-z]{0,15}[A-Z0-9])"
+)
 SENT = ("slack_bot_token", "slack_app_token", "email_api_key", "flow_auth_token")
 
 
@@ -25,6 +31,11 @@ def is_loopback(host: str | None) -> bool:
         return ipaddress.ip_address(host or "").is_loopback
     except ValueError:
         return False
+
+
+def looks_secret(text: str) -> bool:
+    """Return True if text that should be a name or an ID looks like a secret."""
+    return bool(SECRET.search(text)) and not re.fullmatch(FLOW_SID, text)
 
 
 def secret_problems(given: Mapping[str, object], slack_api_url: str) -> Iterator[tuple[str, str]]:

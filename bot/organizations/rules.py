@@ -7,7 +7,6 @@ from functools import cached_property
 from itertools import chain
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
-from yarl import URL
 
 from bot.errors import Ambiguous, NotFound
 from bot.spelling import folded, most_alike
@@ -80,27 +79,6 @@ class Organization(BaseModel):
     @classmethod
     def _never_blank(cls, name: str) -> str:
         return name if name.strip() else UNNAMED
-
-
-# "Regional hosts" in the specification of the inventory service.
-HOME_SUFFIX = ".com"
-
-
-def root_of(base_url: str, data_center: str) -> str:
-    """Return `base_url` with the `.com` of its host replaced by the data center's suffix.
-
-    >>> root_of("https://inventory.example.com/inventory/v1", "com.au")
-    'https://inventory.example.com.au/inventory/v1'
-
-    Raises ValueError if the host doesn't end in `.com`.
-    """
-    if data_center == "com":
-        return base_url
-    url = URL(base_url)
-    host = url.host or ""
-    if not host.endswith(HOME_SUFFIX):
-        raise ValueError(f"the host “{host}” does not end in {HOME_SUFFIX}")
-    return str(url.with_host(f"{host.removesuffix(HOME_SUFFIX)}.{data_center}"))
 
 
 # Only the beginnings of longer names are searched.

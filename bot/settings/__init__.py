@@ -1,7 +1,10 @@
-"""Reads the settings. Errors name each invalid setting and show an example, but never the value."""
+"""Reads the settings. Errors name each invalid setting and show an example, but never a secret."""
 
+import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -9,10 +12,17 @@ from yarl import URL
 
 from bot.approvals.rules import EVERY_FLOW
 from bot.ids import FLOW_SID
-from bot.ops.secrets import secret_problems
-from bot.settings.files import EXAMPLES, in_environment, in_toml
-from bot.settings.model import KEYS, PROXIES, Settings
-from bot.settings.sources import SettingsError, Sources
+from bot.ops.secrets import looks_secret, secret_problems
+from bot.settings.files import EXAMPLES, in_environment, in_toml, toml_table
+from bot.settings.model import (
+    DATA_CENTERS,
+    ORGANIZATION_PATH,
+    PROXIES,
+    Settings,
+    is_secret,
+    keys_in,
+)
+from bot.settings.sources import CONFIG, SettingsError, Sources
 from bot.spelling import closest
 
 __all__ = ["EXAMPLES", "Settings", "SettingsError"]
@@ -20,7 +30,7 @@ __all__ = ["EXAMPLES", "Settings", "SettingsError"]
 # Stand-ins for missing or invalid required settings, used to check the other settings.
 PLACEHOLDERS = {"slack_bot_token": "xoxb-", "alerts_channel": "C0", "approvals_channel": "C0"}
 
-
+UNKNOWN_KEY = "is not a known key"
 # Messages for pydantic's error types, written for people who set environment variables.
 WORDS = {
     "missing": "is required",
@@ -41,10 +51,14 @@ WORDS = {
     "too_short": "must not be empty",
     "path_not_file": "doesn't point to a file",
     "path_not_directory": "doesn't point to a directory",
-    "extra_forbidden": "is not a known key",
-    "unexpected_keyword_argument": "is not a known key",
+    "extra_forbidden": UNKNOWN_KEY,
+    "unexpected_keyword_argument": UNKNOWN_KEY,
 }
+# An ID or a name in a table is shown in errors. Other values could be secrets.
+SHOWN = re.compile(r"(?!.*(?i:secret|passw|token))[#@]?[\w.:/ -]{1,40}")
 
+# Settings of earlier versions.
+APPROVERS, ENV_FILE = "flow_approvers", "GATEHOUSE_ENV_FILE"
 AUDIT_KEY = "AUDIT_KEY"
 AUDIT_KEY_UNUSED = "is no longer used, because audit log entries aren't signed. Remove it."
 
@@ -60,13 +74,15 @@ def settings_from(sources: Sources) -> Settings:
     Raises:
         SettingsError: Some settings are invalid or missing. The error names all of them.
     """
-    known = {name: value for name, value in sources.table.items() if name in Settings.model_fields}
+    moved: list[str] = []
+    table = _moved(sources, sources.table, moved)
+    known = {name: value for name, value in table.items() if name in Settings.model_fields}
     given = {**known, **_in_environment(sources.environment)}
     details: list[ErrorDetails] = []
     try:
         settings = Settings.model_validate(given)
     except ValidationError as error:
-        details = error.errors(include_input=False)
+        details = error.errors()
     wrong = {str(detail["loc"][0]) for detail in details}
     if wrong:
         right = {name: value for name, value in given.items() if name not in wrong}
@@ -75,14 +91,17 @@ def settings_from(sources: Sources) -> Settings:
         *_problems_between(settings, sources.environment, wrong),
         *secret_problems(given, settings.slack_api_url),
     ]
+    unknown = sources.table.keys() - known.keys() - {APPROVERS}
     problems = [
+        *_removed(sources),
+        *moved,
         *(
-            f"{name} in {sources.file} is not a setting."
+            f"{_printed(name)} in {sources.file} is not a setting."
             + "".join(
                 f" Did you mean {near}? (example: {in_toml(near)})"
                 for near in closest(name, Settings.model_fields)
             )
-            for name in sources.table.keys() - known.keys()
+            for name in unknown
         ),
         *(_wrong_value(sources, detail) for detail in _innermost(details)),
         *(
@@ -109,11 +128,71 @@ def _innermost(details: Sequence[ErrorDetails]) -> Iterator[ErrorDetails]:
 def _wrong_value(sources: Sources, error: ErrorDetails) -> str:
     """Return the error line for a validation error."""
     name, *parts = [str(part) for part in error["loc"] if part != "[key]"]
-    problem = phrase_of(error)
-    if problem == WORDS["extra_forbidden"]:
-        problem += f".{_closest(parts[-1], KEYS)}"
-    where = f"{' → '.join(parts)}: " if parts else ""
+    problem, value = phrase_of(error), error.get("input")
+    if problem == UNKNOWN_KEY:
+        problem += f".{_closest(parts[-1], keys_in(name, *parts[:-1]))}"
+        if (center := ".".join(parts)) in DATA_CENTERS:
+            problem = f'is not a known key. Write "{center}" in quotes'
+    elif error["loc"][-1] != "[key]" and _may_show(name, parts, value):
+        problem = f"“{value}” {problem}"
+    where = f"{' → '.join(map(_printed, parts))}: " if parts else ""
     return _line(sources, name, f"{where}{problem}")
+
+
+def _may_show(name: str, parts: Sequence[str], value: object) -> bool:
+    """Return True if the value is a wrong ID or a wrong entry of a table, and no secret."""
+    if is_secret(name) or "token_sha256" in parts or not isinstance(value, str):
+        return False
+    is_short = bool(parts) or name.endswith(("_channel", "_contact"))
+    return is_short and SHOWN.fullmatch(value) is not None and not looks_secret(value)
+
+
+def _printed(key: str) -> str:
+    return "(a key that looks like a secret)" if looks_secret(key) else key
+
+
+def _moved(
+    sources: Sources, table: Mapping[str, object], moved: list[str], *place: str
+) -> dict[str, object]:
+    """Return a table without settings that stand below its heading. Add a line for each of them."""
+    kept: dict[str, object] = {}
+    for key, value in table.items():
+        is_known = not place or key in keys_in(*place) or re.fullmatch(FLOW_SID, str(value))
+        if isinstance(value, dict):
+            kept[key] = _moved(sources, value, moved, *place, key)
+        elif is_known or key.lower() not in Settings.model_fields:
+            kept[key] = value
+        else:
+            heading = ".".join(map(_printed, place))
+            moved.append(
+                f"{key.upper()} in {sources.file} is in the table [{heading}]. Move it above the"
+                f" first table (example: {in_toml(key.lower())})"
+            )
+    return kept
+
+
+def _removed(sources: Sources) -> Iterator[str]:
+    """Yield an error line for each setting that an earlier version had."""
+    if ENV_FILE in sources.environment:
+        yield (
+            f"{ENV_FILE} was removed. Write the settings into a TOML file, and set {CONFIG} to its"
+            f" path, or set them in the environment (example: {CONFIG}=gatehouse.toml)"
+        )
+    name = APPROVERS.upper()
+    value = sources.environment.get(name, sources.table.get(APPROVERS))
+    if value is None:
+        return
+    added = {"welcome": {"approvers": ["U0ADA"]}}
+    with suppress(ValueError, AttributeError):
+        flows: Any = json.loads(value) if isinstance(value, str) else value
+        added = {flow: {"approvers": people} for flow, people in flows.items()} or added
+    policy = json.dumps(added, ensure_ascii=False)
+    if name not in sources.environment:
+        policy = ", ".join(toml_table({"flow_policies": {flow: added[flow]}}) for flow in added)
+    yield (
+        f"{name} was removed. Add its people to FLOW_POLICIES as the flow's approvers: {policy}."
+        " Where “*” has approvers, these counted before"
+    )
 
 
 def _problems_between(
@@ -127,11 +206,10 @@ def _problems_between(
     if settings.gateway_port and settings.gateway_port == settings.port:
         yield "GATEWAY_PORT", "must differ from PORT"
     if "flow_aliases" not in wrong:
-        yield from _flows("FLOW_APPROVERS", settings.flow_approvers, settings)
-        yield from _flows("FLOW_POLICIES", settings.flow_policies, settings)
+        yield from _flows(settings)
     yield from _policies(settings)
     yield from _roots(settings)
-    yield from _clients(settings)
+    yield from _organizations(settings, is_known="inventory_data_centers" not in wrong)
 
 
 def _in_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -150,9 +228,13 @@ def phrase_of(error: ErrorDetails) -> str:
     return re.sub("^(Input|String|Value) should( be)?", r"must\2", message)
 
 
+def _is_in_file(sources: Sources, name: str) -> bool:
+    return name in sources.table and name not in _in_environment(sources.environment)
+
+
 def _line(sources: Sources, name: str, problem: str) -> str:
     """Return an error line with the setting's name and place, the problem, and an example."""
-    if name in sources.table and name not in _in_environment(sources.environment):
+    if _is_in_file(sources, name):
         place = f" in {sources.file}" if sources.file else ""
         return f"{name.upper()}{place} {problem} (example: {in_toml(name)})"
     return f"{name.upper()} {problem} (example: {in_environment(name)})"
@@ -186,23 +268,31 @@ def _roots(settings: Settings) -> Problems:
             " centers"
         )
         yield "INVENTORY_BASE_URL", problem
+        return
+    roots: dict[object, str] = {}
+    for name in centers:
+        root = settings.root_of(name)
+        same = roots.setdefault((root.host, root.port, root.path.rstrip("/")), name)
+        if same != name:
+            yield "INVENTORY_DATA_CENTERS", f"{name}: has the same address as {same}"
 
 
-def _flows(setting: str, names: Iterable[str], settings: Settings) -> Problems:
-    known = set()
-    for name in names:
-        sid = settings.flow_aliases.get(name, name)
-        if name != EVERY_FLOW and not re.fullmatch(FLOW_SID, sid):
-            yield setting, f"refers to “{sid}”, which is neither an alias nor a flow SID"
+def _flows(settings: Settings) -> Problems:
+    known: dict[str, str] = {}
+    for name in settings.flow_policies:
         # SIDs are case-insensitive.
-        if sid.upper() in known:
-            yield setting, f"lists the flow {sid} twice, under different names"
-        known.add(sid.upper())
+        sid = settings.sid_of(name)
+        if name != EVERY_FLOW and not re.fullmatch(FLOW_SID, settings.flow_aliases.get(name, name)):
+            problem = f"refers to “{_printed(name)}”, which is neither an alias nor a flow SID."
+            yield "FLOW_POLICIES", problem + _closest(name, settings.flow_aliases)
+        elif sid in known:
+            yield "FLOW_POLICIES", f"lists one flow twice: as “{known[sid]}” and as “{name}”"
+        known[sid] = name
 
 
 def _policies(settings: Settings) -> Problems:
-    for name in settings.flow_policies:
-        rules = settings.policy.of_flow(settings.sid_of(name))
+    for key in settings.flow_policies:
+        name, rules = _printed(key), settings.policy.of_flow(settings.sid_of(key))
         if (rules.escalate_after_seconds is None) != (rules.escalate_to is None):
             yield "FLOW_POLICIES", f"{name}: needs both escalate_after and escalate_to"
         if rules.auto_remove and rules.auto is None:
@@ -214,9 +304,20 @@ def _policies(settings: Settings) -> Problems:
             yield "FLOW_POLICIES", f"{name}: needs more approvals than it has approvers"
 
 
-def _clients(settings: Settings) -> Problems:
+def _organizations(settings: Settings, *, is_known: bool) -> Problems:
+    """Yield the keys that aren't `<data center>/<ID>`, for a configured data center."""
     centers = settings.inventory_data_centers
+    named = [("INVENTORY_PLANS", "", path) for path in settings.inventory_plans]
+    named += [("INVENTORY_RESERVE", "", path) for path in settings.inventory_reserve]
     for name, client in settings.gateway_clients.items():
-        for path in client.organizations:
-            if centers and path.partition("/")[0] not in {*centers, "*"}:
-                yield "GATEWAY_CLIENTS", f"{name}: {path} isn't in a configured data center"
+        named += [("GATEWAY_CLIENTS", f"{name}: ", path) for path in client.organizations]
+    for setting, where, path in named:
+        if path == "*" and setting != "INVENTORY_PLANS":
+            continue
+        if path.isdecimal():
+            keys = " or ".join(f'"{name}/{path}"' for name in centers or ["<data center>"])
+            yield setting, f"{where}{path} has no data center. Write {keys}"
+        elif not re.fullmatch(ORGANIZATION_PATH, path):
+            yield setting, f"{where}{_printed(path)} must be <data center>/<organization ID>"
+        elif is_known and path.partition("/")[0] not in centers:
+            yield setting, f"{where}{path} isn't in a configured data center"

@@ -1,6 +1,7 @@
 """Writes settings in TOML, with a comment on each: for `gatehouse setup` and error messages."""
 
 import json
+import re
 from collections.abc import Mapping
 
 import tomli_w
@@ -28,8 +29,24 @@ def in_environment(name: str) -> str:
 
 def in_toml(name: str) -> str:
     """Return an example of a setting in TOML, on one line."""
-    value = json.dumps(example_of(name), separators=(", ", " = "), ensure_ascii=False)
-    return f"{name} = {value}"
+    return toml_table({name: example_of(name)})
+
+
+def toml_table(table: Mapping[str, object]) -> str:
+    """Return a table in TOML on one line, such as `[roles] viewer = ["*"]; admin = ["U0ADAM"]`."""
+    place = []
+    while len(table) == 1 and isinstance(inner := next(iter(table.values())), dict):
+        place.append(_key(next(iter(table))))
+        table = inner
+    heading = f"[{'.'.join(place)}] " if place else ""
+    lines = [
+        f"{_key(key)} = {json.dumps(value, ensure_ascii=False)}" for key, value in table.items()
+    ]
+    return heading + "; ".join(lines)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else json.dumps(name)
 
 
 def toml_text(values: Mapping[str, object]) -> str:

@@ -18,18 +18,19 @@ from pydantic import (
     model_validator,
 )
 from pydantic_core import from_json
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 from yarl import URL
 
 from bot.approvals.rules import EVERY_FLOW, FlowPolicy, Number
 from bot.ids import FLOW_SID, ChannelId, FlowSid, NamedId, SlackId, like
 from bot.ops.secrets import is_loopback
-from bot.permissions import Policy, Role
+from bot.permissions import EVERY_FULL_MEMBER, Policy, Role
 from bot.store.postgres import SCHEMES, connection_parameters
 
 DataCenter = Literal["com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa"]
 ServiceName = Literal["inventory", "flow", "email"]
 DATA_CENTERS: tuple[str, ...] = get_args(DataCenter)
+# INVENTORY_BASE_URL is the address of this data center.
+HOME = "com"
 # The settings that each service needs.
 SERVICES: dict[ServiceName, tuple[str, ...]] = {
     "inventory": ("INVENTORY_DATA_CENTERS",),
@@ -41,10 +42,9 @@ SERVICES: dict[ServiceName, tuple[str, ...]] = {
 PROXIES = ("https_proxy", "http_proxy", "no_proxy", "ssl_cert_file", "ssl_cert_dir")
 # Quotes that people copy or type around a value.
 QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”"}
-Source = PydanticBaseSettingsSource
 
 
-def _from_json(value: object) -> object:
+def as_json(value: object) -> object:
     """Parse a string as JSON, or return any other value unchanged."""
     try:
         return from_json(value) if isinstance(value, str) else value
@@ -114,15 +114,17 @@ PlanName = Annotated[
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 # The same length limit applies to organizations that the service lists.
 OrganizationId = Annotated[str, Field(pattern=r"^[^\s\x00-\x1f\x7f-\x9f]{1,64}$")]
-# An organization of a data center, or all organizations.
-OrganizationPath = Annotated[
-    str, Field(max_length=80, pattern=rf"^(\*$|({'|'.join(map(re.escape, DATA_CENTERS))})/.*\S)")
-]
+ORGANIZATION_PATH = rf"({'|'.join(map(re.escape, DATA_CENTERS))})/[0-9]{{1,64}}"
+# `<data center>/<ID>`, or `*` for all organizations. `settings_from` checks it, because the problem
+# with an ID alone depends on the other settings.
+OrganizationPath = str
 Address = Annotated[str, AfterValidator(safe_address)]
 ServiceAddress = Annotated[Address, like(r"(?!.*/v[23]/*$).*", "must not end with /v2 or /v3")]
 Hours = Annotated[float, Field(gt=0, lt=24 * 366)]
 Port = Annotated[int, Field(ge=0, le=65535)]
-Alias = Annotated[str, Field(pattern=r"^[^\s\"',]{1,50}$")]
+Alias = Annotated[
+    str, like(r"(?!\*$)[^\s\"',]{1,50}", "must be a name without spaces, quotes and commas")
+]
 ClientName = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")]
 ProxyAddress = Annotated[SecretStr, BeforeValidator(_proxy_address)]
 DatabaseUrl = Annotated[SecretStr, BeforeValidator(_database_address)]
@@ -143,7 +145,7 @@ EmailAuth = Annotated[
         "must be bearer or basic, because support for account passwords ended in Q4 2020",
     ),
 ]
-Json = BeforeValidator(_from_json)
+Json = BeforeValidator(as_json)
 Secret = Annotated[SecretStr, Field(min_length=1)]
 
 
@@ -212,20 +214,10 @@ def table(example: object) -> Any:  # noqa: ANN401 - a field
     return Field({}, examples=[example])
 
 
-class Settings(BaseSettings):
-    """All settings. Each field has the name of its environment variable in lowercase.
+class Settings(BaseModel):
+    """All settings. Each field has the name of its environment variable in lowercase."""
 
-    `settings_from` passes the values. pydantic-settings would merge tables from several sources, so
-    that an outdated file could grant permissions.
-    """
-
-    model_config = SettingsConfigDict(
-        frozen=True,
-        extra="forbid",
-        case_sensitive=True,
-        validate_default=False,
-        use_attribute_docstrings=True,
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     slack_bot_token: BotToken = Field(examples=["xoxb-1234-abcd"])
     """The Bot User OAuth Token."""
@@ -304,8 +296,10 @@ class Settings(BaseSettings):
         {"eu": {"authtoken": "…"}}
     )
     """The credential of each data center."""
-    inventory_plans: Annotated[dict[str, PlanName], Json] = table({"10234695": "premium"})
-    """The plans of organizations by ID."""
+    inventory_plans: Annotated[dict[OrganizationPath, PlanName], Json] = table(
+        {"eu/10234695": "premium"}
+    )
+    """The plans of organizations."""
     inventory_reserve: Annotated[dict[OrganizationPath, ReserveSettings], Json] = table(
         {"eu/10234695": {"minute": 30, "day": 300}}
     )
@@ -322,10 +316,6 @@ class Settings(BaseSettings):
         {"welcome": "FW0123456789abcdef0123456789abcdef"}
     )
     """Short names of flows."""
-    flow_approvers: Annotated[dict[str, tuple[NamedId, ...]], Json] = table(
-        {"welcome": ["U0ADA", "S0TEAM"]}
-    )
-    """The only people who can approve changes to a flow."""
     flow_policies: Annotated[dict[str, FlowPolicy], Json] = table(
         {"welcome": {"approvers": ["U0ADA"], "longest": "7d"}}
     )
@@ -354,13 +344,6 @@ class Settings(BaseSettings):
     )
     """The gateway's clients. `gatehouse gateway-token` creates a token."""
 
-    @classmethod
-    def settings_customise_sources(  # type: ignore[override]
-        cls, _settings: type[BaseSettings], init_settings: Source, **_others: Source
-    ) -> tuple[Source, ...]:
-        """Use only the values that `settings_from` passes."""
-        return (init_settings,)
-
     @property
     def proxies(self) -> dict[str, str]:
         """The environment variables for proxies and certificates, which other libraries read."""
@@ -379,6 +362,16 @@ class Settings(BaseSettings):
             raise ValueError("must not be true or false")
         # In the environment, a table may have several lines.
         return _unquoted(value) if Json in field.metadata else _plain(value)
+
+    @field_validator("roles")
+    @classmethod
+    def _has_named_admins(cls, roles: dict[Role, tuple[str, ...]]) -> dict[Role, tuple[str, ...]]:
+        if EVERY_FULL_MEMBER in roles.get(Role.ADMIN, ()):
+            raise ValueError(
+                "admin: can't be *, because admins apply changes without approval. List people or"
+                " groups"
+            )
+        return roles
 
     @field_validator("flow_aliases")
     @classmethod
@@ -401,12 +394,23 @@ class Settings(BaseSettings):
         """The configured permissions. Flows are identified by their uppercase SIDs."""
         return Policy(
             self.roles,
-            {self.sid_of(name): ids for name, ids in self.flow_approvers.items()},
             self.allow_self_approval,
             self.access_contact,
             {self.sid_of(name): policy for name, policy in self.flow_policies.items()},
             self.approvals_needed,
         )
+
+    def root_of(self, data_center: DataCenter) -> URL:
+        """Return the address of a data center's API.
+
+        Without an address of its own, it's `INVENTORY_BASE_URL` with another suffix of the host.
+        """
+        url = URL(
+            self.inventory_data_centers[data_center].base_url or self.inventory_base_url or ""
+        )
+        if self.inventory_data_centers[data_center].base_url or data_center == HOME:
+            return url
+        return url.with_host(f"{(url.host or '').removesuffix(HOME)}{data_center}")
 
     def sid_of(self, name: str) -> str:
         """Return the uppercase SID for a flow's alias or SID, or return `*` unchanged."""
@@ -434,9 +438,21 @@ def _secrets_in(value: object) -> Iterator[str]:
             yield from _secrets_in(part)
 
 
-# The keys in the tables of settings.
-KEYS = frozenset(
-    key
-    for table in Settings.model_json_schema()["$defs"].values()
-    for key in table.get("properties", ())
-)
+SCHEMA = Settings.model_json_schema()
+
+
+def is_secret(name: str) -> bool:
+    """Return True if the setting contains a secret."""
+    field = Settings.model_fields[name]
+    return "SecretStr" in str(field.annotation) or name == "inventory_data_centers"
+
+
+def keys_in(*place: str) -> list[str]:
+    """Return the known keys of a table in the settings, such as `keys_in("roles")`."""
+    table = SCHEMA
+    for part in place:
+        inner = table.get("properties", {}).get(part) or table.get("additionalProperties") or {}
+        # An optional table is `anyOf` the table and null.
+        inner = next(iter(inner.get("anyOf", ())), inner)
+        table = SCHEMA["$defs"][inner["$ref"].rpartition("/")[2]] if "$ref" in inner else inner
+    return list(table.get("properties", ()))

@@ -93,24 +93,26 @@ def test_nobody_approves_their_own_request_unless_allowed(role, is_allowed, reas
     ],
 )
 def test_only_a_flows_approvers_decide(who, is_granted):
-    policy = Policy(ROLES, {FLOW: ("U0FLORA", "S0FLOW")})
+    policy = Policy(ROLES, flow_policies={FLOW: FlowPolicy(("U0FLORA", "S0FLOW"))})
     decision = policy.judge(who, Permission.DECIDE, FLOW)
     assert decision.is_granted is is_granted
     assert decision.holders == ("U0FLORA", "S0FLOW")
 
 
 def test_a_flow_that_nobody_may_approve_is_approved_by_nobody():
-    decision = Policy(ROLES, {FLOW: ()}).judge(person(M), Permission.DECIDE, FLOW)
+    decision = Policy(ROLES, flow_policies={FLOW: FlowPolicy(())}).judge(
+        person(M), Permission.DECIDE, FLOW
+    )
     assert decision.reason is Reason.NOT_AN_APPROVER_OF_THIS_FLOW
 
 
 def test_the_approvers_of_a_flow_may_nothing_else():
-    policy = Policy(ROLES, {FLOW: ("U0ME",)})
+    policy = Policy(ROLES, flow_policies={FLOW: FlowPolicy(("U0ME",))})
     assert not policy.judge(person(), Permission.OVERRIDE, FLOW).is_granted
 
 
 def test_the_groups_of_a_policy_are_those_of_roles_and_flows():
-    policy = Policy(ROLES, {"FW1": ("S0FLOW", "U0ADA")})
+    policy = Policy(ROLES, flow_policies={"FW1": FlowPolicy(("S0FLOW", "U0ADA"))})
     assert policy.groups() == {"S0APPROVERS", "S0FLOW"}
 
 
@@ -118,9 +120,7 @@ def test_a_decision_names_the_setting_that_gives_the_right():
     def setting(policy, permission=Permission.DECIDE):
         return policy.judge(person(M), permission, FLOW).setting
 
-    by_flow = Policy(ROLES, {FLOW: ("U0ME",)})
-    assert setting(by_flow) == "FLOW_APPROVERS"
-    shared = Policy(ROLES, flow_policies={FLOW: FlowPolicy(("U0ME",))})
-    assert setting(shared) == "FLOW_POLICIES (this flow)"
+    by_flow = Policy(ROLES, flow_policies={FLOW: FlowPolicy(("U0ME",))})
+    assert setting(by_flow) == "FLOW_POLICIES (this flow)"
     assert setting(POLICY) == "ROLES"
     assert setting(by_flow, Permission.OVERRIDE) == "ROLES"

@@ -28,6 +28,7 @@ def test_every_example_is_taken(name):
     others = {
         "FLOW_ALIASES": f'{{"welcome": "{SID}"}}',
         "INVENTORY_BASE_URL": "https://inventory.example.com/inventory/v1",
+        "INVENTORY_DATA_CENTERS": '{"eu": {"authtoken": "x"}}',
     }
     taken = read_settings({**LEAST, **others, name: EXAMPLES[name]})
     assert name.lower() in taken.model_fields_set
@@ -62,12 +63,15 @@ MISTAKES = [
     ("ROLES", "{", "is not JSON"),
     ("ROLES", "[" * 100_000, "is not JSON"),
     ("ROLES", "[]", "must be a JSON object"),
-    ("ROLES", '{"viewer": "U0ADA"}', "viewer: must be a list"),
+    ("ROLES", '{"viewer": "U0ADA"}', "viewer: “U0ADA” must be a list"),
     ("ROLES", '{"boss": ["U0ADA"]}', "boss: must be 'viewer', 'operator', 'approver' or 'admin'"),
     ("ROLES", '{"viewer": ["secret-word"]}', "viewer → 0: is not a user ID"),
+    ("ROLES", '{"viewer": ["@ada"]}', "viewer → 0: “@ada” is not a user ID"),
+    ("ROLES", '{"viewer": ["xoxb-1234"]}', "viewer → 0: is not a user ID"),
+    ("ROLES", '{"admin": ["*"]}', "admin: can't be *"),
     ("ROLES", '{"viewer": [7]}', "viewer → 0: must be a string"),
-    ("ALERTS_CHANNEL", "#alerts", "doesn't look like the example"),
-    ("APPROVALS_CHANNEL", "approvals", "doesn't look like the example"),
+    ("ALERTS_CHANNEL", "#alerts", "“#alerts” is not a channel ID (C…). A name isn't an ID"),
+    ("APPROVALS_CHANNEL", "xoxb-1", "is not a channel ID"),
     ("INVENTORY_DATA_CENTERS", '{"uk": {"authtoken": "secret-word"}}', "uk: must be 'com', 'eu'"),
     ("INVENTORY_DATA_CENTERS", '{"eu": {}}', "eu: needs either authtoken or oauth, but not both"),
     ("INVENTORY_DATA_CENTERS", '{"eu": {"authtoken": ""}}', "eu → authtoken: must not be empty"),
@@ -93,21 +97,32 @@ MISTAKES = [
     ("INVENTORY_AUTH", "cookie", "must be 'query' or 'header'"),
     ("INVENTORY_AUTH_HEADER", "Bearer", "must contain {token}"),
     ("INVENTORY_DEFAULT_PLAN", "gold", "must be 'free', 'standard'"),
-    ("INVENTORY_PLANS", '{"1": "gold"}', "1: must be 'free', 'standard'"),
+    ("INVENTORY_PLANS", '{"com/1": "gold"}', "com/1: “gold” must be 'free', 'standard'"),
+    ("INVENTORY_PLANS", '{"1": "free"}', '1 has no data center. Write "<data center>/1"'),
+    ("INVENTORY_PLANS", '{"*": "free"}', "* must be <data center>/<organization ID>"),
+    ("INVENTORY_PLANS", '{"COM/1": "free"}', "COM/1 must be <data center>/<organization ID>"),
+    ("INVENTORY_PLANS", '{"com/1": "free"}', "com/1 isn't in a configured data center"),
+    ("INVENTORY_RESERVE", '{"com/*": {}}', "com/* must be <data center>/<organization ID>"),
+    ("INVENTORY_RESERVE", '{"eu/1": {}}', "eu/1 isn't in a configured data center"),
     ("INVENTORY_CACHE_SECONDS", "-1", "must be greater than or equal to 0"),
     ("INVENTORY_CACHE_SECONDS", "inf", "must be"),
     ("INVENTORY_CACHE_SECONDS", "nan", "must be"),
     ("INVENTORY_WATCH", "perhaps", "must be on or off"),
     ("FLOW_BASE_URL", "http://flows.example.com", "must start with https://"),
     ("FLOW_FORM_FIELD", "test users", "doesn't look like the example"),
-    ("FLOW_ALIASES", '{"welcome": "FW12"}', "welcome: doesn't look like the example"),
-    ("FLOW_ALIASES", f'{{"two words": "{SID}"}}', "two words: doesn't look like the example"),
-    ("FLOW_APPROVERS", '{"nowhere": ["U0ADA"]}', "refers to “nowhere”, which is neither"),
-    ("FLOW_APPROVERS", f'{{"{SID}": ["*"]}}', "can't be *"),
+    ("FLOW_ALIASES", '{"welcome": "FW12"}', "welcome: “FW12” doesn't look like the example"),
+    ("FLOW_ALIASES", f'{{"two words": "{SID}"}}', "two words: must be a name without spaces"),
+    ("FLOW_ALIASES", f'{{"*": "{SID}"}}', "*: must be a name"),
     ("FLOW_POLICIES", '{"nowhere": {}}', "refers to “nowhere”, which is neither"),
     ("FLOW_POLICIES", f'{{"{SID}": {{"approvers": []}}}}', "approvers: must not be empty"),
     ("FLOW_POLICIES", f'{{"{SID}": {{"approvers": ["*"]}}}}', "can't be *"),
-    ("FLOW_POLICIES", '{"*": {"longest": "soon"}}', '* → longest: must be a duration such as "2h"'),
+    ("FLOW_POLICIES", '{"*": {"reason": "wanted"}}', "reason: “wanted” must be 'required'"),
+    ("FLOW_POLICIES", f'{{"*": {{"warning": "{"x" * 151}"}}}}', "must have at most 150 characters"),
+    (
+        "FLOW_POLICIES",
+        '{"*": {"longest": "soon"}}',
+        '* → longest: “soon” must be a duration such as "2h"',
+    ),
     ("FLOW_POLICIES", '{"*": {"approvals_needed": 0}}', "must be greater than or equal to 1"),
     ("FLOW_POLICIES", '{"*": {"aprovers": ["U0ADA"]}}', "aprovers: is not a known key"),
     ("FLOW_POLICIES", '{"*": {"escalate_after": "2h"}}', "needs both escalate_after and"),
@@ -179,14 +194,14 @@ def test_all_problems_are_printed_together():
         PORT="x",
         ALERTS_CHANNEL="",
         INVENTORY_DATA_CENTERS=ONE_EU,
-        FLOW_APPROVERS='{"nowhere": ["U0ADA"]}',
+        FLOW_POLICIES='{"nowhere": {}}',
         DATABASE_URL="mysql://x",
         INVENTORY_AUTH_HEADER="none",
     )
     names = {line.split(maxsplit=1)[0] for line in found}
     assert names == {
         *("SLACK_BOT_TOKEN", "PORT", "ALERTS_CHANNEL", "INVENTORY_BASE_URL"),
-        *("FLOW_APPROVERS", "DATABASE_URL", "INVENTORY_AUTH_HEADER"),
+        *("FLOW_POLICIES", "DATABASE_URL", "INVENTORY_AUTH_HEADER"),
     }
     assert len(found) == len(names)
 
@@ -218,11 +233,11 @@ def test_approvers_of_a_flow_are_found_by_its_sid():
         {
             **LEAST,
             "FLOW_ALIASES": f'{{"welcome": "{SID}"}}',
-            "FLOW_APPROVERS": '{"welcome": ["U0ADA", "S0TEAM"]}',
+            "FLOW_POLICIES": '{"welcome": {"approvers": ["U0ADA", "S0TEAM"]}}',
             "ROLES": '{"viewer": ["*"], "admin": ["S0ADMINS"]}',
         }
     )
-    assert settings.policy.flow_approvers[SID.upper()] == ("U0ADA", "S0TEAM")
+    assert settings.policy.of_flow(SID).approvers == ("U0ADA", "S0TEAM")
     assert settings.policy.groups() == {"S0TEAM", "S0ADMINS"}
     assert settings.policy.roles[Role.VIEWER] == ("*",)
 
@@ -230,9 +245,84 @@ def test_approvers_of_a_flow_are_found_by_its_sid():
 def test_a_flow_that_is_named_twice_has_no_clear_approvers():
     found = problems(
         FLOW_ALIASES=f'{{"welcome": "{SID}"}}',
-        FLOW_APPROVERS=f'{{"welcome": ["U0ADA"], "{SID}": ["U0BOB"]}}',
+        FLOW_POLICIES=f'{{"welcome": {{}}, "{SID}": {{}}}}',
     )
-    assert f"lists the flow {SID} twice" in found[0]
+    assert f"lists one flow twice: as “welcome” and as “{SID}”" in found[0]
+
+
+def test_alias_that_is_nearly_known_is_offered():
+    aliases = f'{{"welcome": "{SID}"}}'
+    found = problems(FLOW_ALIASES=aliases, FLOW_POLICIES='{"Welcome": {}}')
+    assert "neither an alias nor a flow SID. Did you mean welcome?" in found[0]
+
+
+CENTER = {"authtoken": "x", "base_url": "https://Inventory.example/v1"}
+
+
+def test_id_without_a_data_center_is_answered_with_the_key_to_write():
+    centers = {name: {**CENTER, "base_url": f"https://x.example/{name}"} for name in ("com", "eu")}
+    plans = '{"10234695": "free"}'
+    (found,) = problems(INVENTORY_DATA_CENTERS=json.dumps(centers), INVENTORY_PLANS=plans)
+    assert 'Write "com/10234695" or "eu/10234695"' in found
+
+
+@pytest.mark.parametrize(
+    "same", ["https://inventory.example/v1/", "https://inventory.example:443/v1"]
+)
+def test_two_data_centers_have_two_addresses(same):
+    centers = {"com": CENTER, "eu": {**CENTER, "base_url": same}}
+    (found,) = problems(INVENTORY_DATA_CENTERS=json.dumps(centers))
+    assert "eu: has the same address as com" in found
+
+
+def test_other_data_centers_have_another_end_of_the_host():
+    given = {
+        "INVENTORY_BASE_URL": "https://www.common.com.example.com:8443/com/v1",
+        "INVENTORY_DATA_CENTERS": '{"com": {"authtoken": "x"}, "com.au": {"authtoken": "x"}}',
+    }
+    settings = read_settings({**LEAST, **given})
+    roots = [str(settings.root_of(name)) for name in settings.inventory_data_centers]
+    host = "https://www.common.com.example"
+    assert roots == [f"{host}.com:8443/com/v1", f"{host}.com.au:8443/com/v1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        (
+            "FLOW_APPROVERS",
+            '{"welcome": ["U0ADA"]}',
+            '{"welcome": {"approvers": ["U0ADA"]}}. Where “*” has approvers, these counted before',
+        ),
+        ("FLOW_APPROVERS", "{", "Add its people to FLOW_POLICIES"),
+        ("FLOW_APPROVERS", "{}", '{"welcome": {"approvers": ["U0ADA"]}}'),
+        ("GATEHOUSE_ENV_FILE", "/etc/gatehouse/env", "set GATEHOUSE_CONFIG to its path"),
+    ],
+)
+def test_setting_that_was_removed_says_what_to_write_instead(name, value, said):
+    (found,) = problems(**{name: value})
+    assert found.startswith(f"{name} was removed.")
+    assert said in found
+
+
+@pytest.mark.parametrize(
+    "key", ["1000.0123456789abcdef.x", "xoxb-1-abc", "SG.abc", "AbCdEfGhIjKlMnOpQr"]
+)
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [
+        ("INVENTORY_DATA_CENTERS", '{"%s": {"authtoken": "x"}}'),
+        ("INVENTORY_DATA_CENTERS", '{"eu": {"%s": "x"}}'),
+        ("ROLES", '{"%s": []}'),
+        ("FLOW_POLICIES", '{"%s": {}}'),
+        ("FLOW_POLICIES", '{"%s": {"escalate_after": "2h"}}'),
+        ("FLOW_ALIASES", '{"%s": "x"}'),
+        ("INVENTORY_PLANS", '{"%s": "free"}'),
+        ("GATEWAY_CLIENTS", '{"x": {"token_sha256": "%s", "organizations": "*"}}'),
+    ],
+)
+def test_secret_in_place_of_a_name_is_not_printed(name, table, key):
+    assert key not in "".join(problems(**{name: table % key}))
 
 
 @pytest.mark.parametrize(
@@ -251,10 +341,15 @@ def test_a_service_says_which_settings_it_needs(service, given, missing):
 
 def test_plans_may_be_written_as_the_specification_does() -> None:
     settings = read_settings(
-        {**LEAST, "INVENTORY_DEFAULT_PLAN": "Standard", "INVENTORY_PLANS": '{"7": "Premium"}'}
+        {
+            **LEAST,
+            "INVENTORY_DATA_CENTERS": json.dumps({"eu": CENTER}),
+            "INVENTORY_DEFAULT_PLAN": "Standard",
+            "INVENTORY_PLANS": '{"eu/7": "Premium"}',
+        }
     )
     assert settings.inventory_default_plan == "standard"
-    assert settings.inventory_plans == {"7": "premium"}
+    assert settings.inventory_plans == {"eu/7": "premium"}
 
 
 HASH = "ab" * 32
@@ -275,8 +370,10 @@ def test_gateway_client_may_read_everything_of_its_organizations():
         ({"token_sha256": "demo-gateway-token"}, "doesn't look like the example"),
         ({"organizations": []}, "must not be empty"),
         ({"organizations": "eu/10"}, "must be a list"),
-        ({"organizations": ["us/10"]}, "doesn't look like the example"),
-        ({"organizations": ["eu"]}, "doesn't look like the example"),
+        ({"organizations": ["us/10"]}, "us/10 must be <data center>/<organization ID>"),
+        ({"organizations": ["eu/*"]}, "eu/* must be <data center>/<organization ID>"),
+        ({"organizations": ["10"]}, '10 has no data center. Write "eu/10"'),
+        ({"organizations": ["eu"]}, "eu must be <data center>/<organization ID>"),
         ({"organizations": ["eu/10", "com/10"]}, "com/10 isn't in a configured data center"),
         ({"methods": ["BREW"]}, "must be 'GET', 'HEAD'"),
         ({"methods": []}, "must not be empty"),
@@ -341,7 +438,7 @@ def test_weak_secrets_are_taken_beside_a_slack_on_this_machine():
     ("name", "meant"),
     [
         ("APPROVAL_NEEDED", "APPROVALS_NEEDED"),
-        ("FLOW_APPROVER", "FLOW_APPROVERS"),
+        ("FLOW_POLICES", "FLOW_POLICIES"),
         ("METRIC_TOKEN", "METRICS_TOKEN"),
         ("INVENTORY_DATACENTERS", "INVENTORY_DATA_CENTERS"),
         ("approvals_needed", "APPROVALS_NEEDED"),

@@ -20,6 +20,7 @@ from bot.permissions import LEAST_ROLE, RANK, Role
 from bot.quotas.rules.quota import BlockCode
 from bot.services import errors as service_errors
 from bot.settings import EXAMPLES, Settings, settings_from
+from bot.settings.model import keys_in
 from bot.settings.sources import find_sources
 from bot.slack.manifest import EVENTS, SCOPES
 from bot.store.causes import CAUSES, UNKNOWN_CAUSE
@@ -54,6 +55,27 @@ def setting_rows() -> dict[str, list[str]]:
 
 def test_every_setting_has_one_row_and_no_other_thing_has() -> None:
     assert set(setting_rows()) == {name.upper() for name in Settings.model_fields} == set(EXAMPLES)
+
+
+# A table with one entry of each form, and where its keys are described.
+TABLES = [
+    ("docs/policies.md", [("flow_policies", "welcome")]),
+    ("docs/settings.md", [("flow_policies", "welcome", "auto"), ("gateway_clients", "nightly")]),
+    ("docs/settings.md", [("inventory_data_centers", "eu"), ("inventory_reserve", "eu/1")]),
+    ("docs/settings.md", [("inventory_data_centers", "eu", "oauth")]),
+]
+
+
+@pytest.mark.parametrize(("page", "places"), TABLES)
+def test_every_key_of_a_table_is_in_the_page(page, places) -> None:
+    text = read(page)
+    for key in {key for place in places for key in keys_in(*place)}:
+        assert re.search(rf"`{key}`|^{key} = |\.{key}\]|\"{key}\":", text, re.MULTILINE), key
+
+
+def test_every_key_of_a_policy_has_a_row() -> None:
+    told = {row[0].strip("`") for row in rows("docs/policies.md")} - {"part", "---"}
+    assert told == set(keys_in("flow_policies", "welcome"))
 
 
 @pytest.mark.parametrize("name", Settings.model_fields)
@@ -179,7 +201,9 @@ def test_every_alert_is_in_the_page() -> None:
 
 
 # A code stands after the subject of a finding.
-CODE = re.compile(r'(?:Finding|mistake)\(\s*(?:[\w".{}() ]+,\s*)?"([a-z]+(?:_[a-z]+)+)"')
+CODE = re.compile(
+    r'(?:(?:Finding|mistake)\(\s*(?:[\w".{}() ]+,\s*)?|code = )"([a-z]+(?:_[a-z]+)+)"'
+)
 
 
 def _codes_of_check() -> set[str]:
@@ -257,7 +281,11 @@ SETTINGS = [
     )
 ]
 # Settings that a block needs if it doesn't show them.
-REST = {**LEAST, "INVENTORY_BASE_URL": "https://inventory.example.com/inventory/v1"}
+REST = {
+    **LEAST,
+    "INVENTORY_BASE_URL": "https://inventory.example.com/inventory/v1",
+    "INVENTORY_DATA_CENTERS": '{"com": {"authtoken": "a1b2c3"}, "eu": {"authtoken": "a1b2c3"}}',
+}
 # Real secrets, which a page can't show.
 SECRETS = {"SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET"}
 
@@ -283,15 +311,14 @@ def test_block_of_settings_can_be_loaded_as_it_stands(block, tmp_path) -> None:
     assert shown <= {name.upper() for name in settings.model_fields_set}
 
 
-def test_variables_for_compose_can_be_loaded(tmp_path) -> None:
+def test_variables_for_compose_can_be_loaded() -> None:
     (block,) = re.findall(r"^```env\n(.*?)^```$", read("docs/install.md"), re.MULTILINE | re.DOTALL)
-    file = tmp_path / ".env"
-    file.write_text(block, encoding="utf-8")
-    given = {**REST, "GATEHOUSE_CONFIG": "", "GATEHOUSE_ENV_FILE": str(file)}
-    assert settings_from(find_sources(given)).inventory_data_centers.keys() == {"eu"}
+    given = dict(re.findall(r"^(\w+)='(.*)'$", block, re.MULTILINE))
+    settings = settings_from(find_sources({**REST, **given, **LEAST, "GATEHOUSE_CONFIG": ""}))
+    assert settings.inventory_data_centers.keys() == {"eu"}
 
 
-def test_settings_of_a_team_of_twenty_do_what_their_comments_say(tmp_path) -> None:
+def test_settings_of_a_team_of_twenty_do_what_their_comments_say() -> None:
     example = ROOT / "examples/gatehouse.toml"
     secrets = {
         "SLACK_BOT_TOKEN": "xoxb-1",
@@ -303,10 +330,7 @@ def test_settings_of_a_team_of_twenty_do_what_their_comments_say(tmp_path) -> No
     told = re.search(r"# (SLACK_BOT_TOKEN, .*)\.$", example.read_text("utf-8"), re.MULTILINE)
     assert told is not None
     assert told[1].split(", ") == list(secrets)
-    file = tmp_path / "secrets"
-    file.write_text("".join(f"{name}='{value}'\n" for name, value in secrets.items()), "utf-8")
-    given = {"GATEHOUSE_CONFIG": str(example), "GATEHOUSE_ENV_FILE": str(file)}
-    settings = settings_from(find_sources(given))
+    settings = settings_from(find_sources({"GATEHOUSE_CONFIG": str(example), **secrets}))
     practice, welcome, payments = map(settings.policy.of_flow, settings.flow_aliases.values())
     assert (practice.auto.a_day, practice.auto_remove) == (5, True)
     assert (welcome.auto, welcome.approvals_needed) == (None, 1)

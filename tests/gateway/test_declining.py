@@ -278,7 +278,7 @@ def _away(_database):
 
 
 async def test_plan_decides_for_clients_too(sqlite_url):
-    plans = json.dumps({EU: "premium"})
+    plans = json.dumps({f"eu/{EU}": "premium"})
     async with running_gateway(sqlite_url, inventory_plans=plans) as gateway:
         go_on, calls = await hold_all(gateway)
         more = [asyncio.create_task(gateway.status(ITEMS)) for _ in range(4)]

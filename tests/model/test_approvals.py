@@ -115,7 +115,18 @@ TestQuorum.settings = settings(max_examples=40, deadline=None)
 
 FLOW = "FW" + "AB" * 16
 FULL = FlowPolicy(
-    ("U0A",), 3, ("S0X",), 3600, 60, ("U0B",), AutomaticRule(("U0A",), 60, 1), True, ("U0A",), "C0A"
+    ("U0A",),
+    3,
+    ("S0X",),
+    3600,
+    60,
+    ("U0B",),
+    AutomaticRule(("U0A",), 60, 1),
+    True,
+    ("U0A",),
+    "C0A",
+    "required",
+    "For you.",
 )
 KEYS = FlowPolicy.__dataclass_fields__.keys() - {"sources"}
 
@@ -134,10 +145,11 @@ def test_each_key_holds_alone_and_its_absence_leaves_the_next_layer(name) -> Non
         False,
         ("U0C",),
         "C0C",
+        "required",
+        "For everyone.",
     )
-    approvers = {FLOW: ("S0Y",)}
     with_own, without, general = (
-        Policy(flow_approvers=approvers, flow_policies=policies).of_flow(FLOW)
+        Policy(flow_policies=policies).of_flow(FLOW)
         for policies in ({FLOW: own, "*": everywhere}, {"*": everywhere}, {})
     )
     assert getattr(with_own, name) == getattr(FULL, name)
@@ -146,12 +158,9 @@ def test_each_key_holds_alone_and_its_absence_leaves_the_next_layer(name) -> Non
     assert without.sources[name] == "FLOW_POLICIES (every flow)"
     others = KEYS - {name}
     assert all(getattr(with_own, other) == getattr(everywhere, other) for other in others)
-    assert general.approvers == ("S0Y",)
+    assert general.approvers is None
     assert (general.approvals_needed, general.longest_seconds) == (1, None)
-    assert general.sources == {
-        "approvers": "FLOW_APPROVERS",
-        "approvals_needed": "APPROVALS_NEEDED",
-    }
+    assert general.sources == {"approvals_needed": "APPROVALS_NEEDED"}
 
 
 @pytest.mark.parametrize(
@@ -177,7 +186,7 @@ ROLES = {Role.APPROVER: ("U0A", "S0X"), Role.ADMIN: ("U0B",)}
     [
         (Policy(ROLES), ("U0A", "S0X")),
         (Policy({Role.ADMIN: ("U0B",)}), ("U0B",)),
-        (Policy(ROLES, {FLOW: ("U0C",)}), ("U0C",)),
+        (Policy(ROLES, flow_policies={FLOW: FlowPolicy(("U0C",))}), ("U0C",)),
         (Policy(ROLES, flow_policies={"*": FlowPolicy(notify=("S0Y",))}), ("S0Y",)),
         (Policy(ROLES, flow_policies={FLOW: FlowPolicy(approvers=("U0C",))}), ("U0C",)),
     ],

@@ -13,7 +13,6 @@ from bot.organizations.rules import (
     Directory,
     Listing,
     Organization,
-    root_of,
 )
 from bot.slack.messages import text
 
@@ -84,11 +83,6 @@ def test_null_hides_no_other_organization() -> None:
     both = [Organization.model_validate(item) for item in ({**SENT, **nulls}, SENT)]
     assert (both[0].name, both[0].is_default_org, both[0].is_org_active) == (UNNAMED, False, True)
     assert both[1].name == SENT["name"]
-
-
-def test_a_port_stays_and_only_the_end_of_the_host_is_replaced() -> None:
-    root = root_of("https://www.common.com.example.com:8443/com/v1", "eu")
-    assert root == "https://www.common.com.example.eu:8443/com/v1"
 
 
 LISTING = Listing("com", (), datetime(2026, 3, 2, 9, 0, tzinfo=UTC))

@@ -182,7 +182,7 @@ async def test_a_plan_is_set_by_admins_audited_and_in_force(world):
 
 async def test_the_plan_of_the_settings_is_in_force(sqlite_url):
     one = ServicesState().data_centers["eu"].organizations[0]
-    plans = f'{{"{one.organization_id}": "standard"}}'
+    plans = f'{{"eu/{one.organization_id}": "standard"}}'
     async with running_world(sqlite_url, inventory_plans=plans, **SETTINGS) as world:
         shown = await world.ask("U0VIEWER", "/ratelimits", one.organization_id)
     assert "0/2,000" in shown.all_text

@@ -401,11 +401,11 @@ UNREADABLE = "a line in the settings file can't be read"
 
 
 async def test_unreadable_line_ends_the_start_as_the_page_says(tmp_path) -> None:
-    file = tmp_path / "env"
-    file.write_text("SLACK_BOT_TOKEN='xoxb-1'\nAPPROVALS_NEEDED='2'x\n", encoding="utf-8")
-    environment = {"PATH": os.environ["PATH"], "GATEHOUSE_ENV_FILE": str(file)}
+    file = tmp_path / "gatehouse.toml"
+    file.write_text('slack_bot_token = "xoxb-1"\napprovals_needed = 2x\n', encoding="utf-8")
+    environment = {"PATH": os.environ["PATH"], "GATEHOUSE_CONFIG": str(file)}
     status, printed = await run_forked((), environment)
-    assert "line 2 can't be" in printed
+    assert "(at line 2, column " in printed
     checked_status, checked = await run_forked(("check", "--json"), environment)
     assert status == checked_status
     (found,) = json.loads(checked)["checks"]

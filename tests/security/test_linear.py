@@ -127,11 +127,11 @@ def test_parser_is_linear(name):
 
 
 def test_settings_file_is_read_in_linear_time(tmp_path):
-    path = tmp_path / "env"
+    path = tmp_path / "gatehouse.toml"
 
     def read(typed: str) -> None:
-        path.write_text(f"A={typed}\n", encoding="utf-8")
-        find_sources({"GATEHOUSE_ENV_FILE": str(path), "GATEHOUSE_CONFIG": ""})
+        path.write_text(f'a = "{typed}"\n', encoding="utf-8")
+        find_sources({"GATEHOUSE_CONFIG": str(path)})
 
     assert slow_runs(read) == []
 

@@ -88,7 +88,7 @@ def settings(expire_seconds: float) -> dict[str, str]:
         "request_hours": str(expire_seconds / HOUR),
         "remind_hours": str(expire_seconds / HOUR / 2),
         "commands_per_minute": "0",
-        "inventory_plans": json.dumps({BUSY[1]: "enterprise"}),
+        "inventory_plans": json.dumps({"/".join(BUSY): "enterprise"}),
     }
 
 

@@ -1,6 +1,5 @@
 """Lists the required settings, and creates the example settings file."""
 
-import sys
 from collections.abc import Mapping
 
 from bot.settings import Settings, settings_from
@@ -32,7 +31,3 @@ def example_file() -> str:
         line if not line or line.startswith(in_force) else f"#{line}" for line in text.split("\n")
     ]
     return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(example_file())

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from bot.approvals.rules import FlowPolicy
 from bot.errors import (
     DatabaseUnavailable,
     Refused,
@@ -57,7 +58,7 @@ def slack():
 @pytest.fixture
 def people(slack, database, clock):
     roles = {Role.VIEWER: ("*",), Role.OPERATOR: ("S0TEAM",), Role.ADMIN: ("U0ADAM",)}
-    policy = Policy(roles, {FLOW: ("S0FLOW", "U0BOB")})
+    policy = Policy(roles, flow_policies={FLOW: FlowPolicy(("S0FLOW", "U0BOB"))})
     people = People(slack, policy, clock, database)
     people.meet(TEAM, "U0BOT")
     return people
