@@ -161,7 +161,7 @@ def _serve(_options: argparse.Namespace) -> int:
     redactor = redactor_of(settings)
     configure_logs(settings.log_level, settings.log_format, redactor)
     log = structlog.get_logger("bot")
-    log.info("settings", files=sources.files)
+    log.info("settings", file=sources.file and str(sources.file))
     if AUDIT_KEY in sources.environment:
         log.warning("setting.unused", reason=f"{AUDIT_KEY} {AUDIT_KEY_UNUSED}")
     # Looking through all imported objects for garbage would stop the loop for tens of milliseconds.
@@ -179,8 +179,8 @@ def _serve(_options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from bot.check import examine
-    from bot.checks.findings import WELL, Finding, as_json, as_table
+    from bot.check import examine, settings_file
+    from bot.checks.findings import Finding, as_json, as_table
     from bot.configured import redactor_of
     from bot.ops.logs import configure_logs
     from bot.ops.loop import run
@@ -196,9 +196,7 @@ def _check(options: argparse.Namespace) -> int:
     redactor = redactor_of(settings)
     # The report already shows failures, so don't log them.
     configure_logs("CRITICAL", settings.log_format, redactor)
-    place = ", ".join(sources.files) or "the environment"
-    found = run(examine(settings))
-    findings = [Finding("settings", WELL, f"Read from {place}."), *found]
+    findings = [settings_file(settings, sources), *run(examine(settings))]
     if AUDIT_KEY in sources.environment:
         findings.append(Finding(AUDIT_KEY, "setting_unused", AUDIT_KEY_UNUSED))
     print(redactor.clean(report(findings)))

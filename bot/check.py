@@ -1,12 +1,13 @@
 """`gatehouse check`, which tests the whole configuration and can be run at any time."""
 
 import re
+import stat
 
 from yarl import URL
 
 from bot.app import gatehouse
 from bot.checks.database import database, prepare, usable_database
-from bot.checks.findings import Finding
+from bot.checks.findings import Finding, well
 from bot.checks.services import email, flows, gateway, inventory
 from bot.checks.slack import app_token, channels, roles, slack_token
 from bot.configured import quota_terms
@@ -15,6 +16,7 @@ from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.limits import limits_of
 from bot.settings import Settings
 from bot.settings.model import revealed
+from bot.settings.sources import Sources
 
 SIGNING_SECRET = re.compile(r"[0-9a-f]{32}")
 SIGNING_SECRET_OF_A_STAND_IN = re.compile(r"\S{16,}")
@@ -28,18 +30,31 @@ async def examine(settings: Settings) -> list[Finding]:
             stored = problems or await prepare(bot.database) or await database(parts)
             is_counting = stored[0].is_well
             of_inventory, listed = await inventory(parts, can_be_granted=is_counting)
+            slack = [*await slack_token(parts), *await app_token(parts)]
+            # Without the bot's token, the other checks at Slack would fail in the same way.
+            if slack[0].is_well:
+                slack += [*await channels(parts), *await roles(parts)]
             return [
                 *examine_settings(settings),
-                *await slack_token(parts),
-                *await app_token(parts),
-                *await channels(parts),
-                *await roles(parts),
+                *slack,
                 *of_inventory,
                 *await flows(parts),
                 *await email(parts),
                 *gateway(settings, listed),
                 *stored,
             ]
+
+
+def settings_file(settings: Settings, sources: Sources) -> Finding:
+    """Return where the settings come from, or a warning if everybody can read secrets there."""
+    file = sources.file
+    if file is None:
+        return well("settings", "Read from the environment.")
+    in_file = {name: getattr(settings, name) for name in sources.table}
+    if file.stat().st_mode & stat.S_IROTH and Settings.model_construct(**in_file).secrets():
+        sentence = f"Read from {file}. Every user can read its secrets. Use: chmod 0600 {file}"
+        return Finding("settings", "settings_readable", sentence)
+    return well("settings", f"Read from {file}.")
 
 
 def examine_settings(settings: Settings) -> list[Finding]:

@@ -11,7 +11,7 @@ import structlog
 from bot.checks import messages
 from bot.checks.database import database
 from bot.checks.findings import CheckParts, Finding, well
-from bot.checks.rules import READINESS, UNALERTED, JobCount, Part, Severity, Status, Trouble
+from bot.checks.rules import UNALERTED, JobCount, Part, Severity, Status, Trouble
 from bot.checks.services import credentials
 from bot.checks.slack import channels, slack_token
 from bot.errors import DatabaseUnavailable
@@ -67,12 +67,12 @@ class Health:
 
     def missing(self) -> str | None:
         """Return the part that is not ready (`database` or `slack`), or None if both are ready."""
-        words = (READINESS.get(trouble.part) for trouble in self.troubles())
+        words = (trouble.part.readiness for trouble in self.troubles())
         return min(filter(None, words), default=None)
 
     def besides(self) -> list[str]:
         """Return the metric label values of the broken parts that don't affect readiness."""
-        return [trouble.part.label for trouble in self.troubles() if trouble.part not in READINESS]
+        return [trouble.part.label for trouble in self.troubles() if not trouble.part.readiness]
 
     async def status(self) -> Status:
         """Return the status, even if the database is unavailable."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from bot import __version__
-from bot.checks.rules import NOUNS, Part, Status
+from bot.checks.rules import Part, Status
 from bot.permissions import LEAST_ROLE, Permission, Person, Role
 from bot.services.calls import ServiceSeen
 from bot.slack.messages import block_kit, text
@@ -71,9 +71,9 @@ def alert(part: Part, sentence: str, opened_at: datetime, ended_at: datetime | N
     """Return the alert for a problem. `ended_at` is None while the problem lasts."""
     reason = text.escape(sentence, 500)
     if ended_at is None:
-        headline = f":warning: *Needs attention: {NOUNS[part]}.* {reason}"
+        headline = f":warning: *Needs attention: {part.noun}.* {reason}"
         small = f"Since {text.time(opened_at)}. For details, use `/gatehouse status`."
     else:
-        headline = f":white_check_mark: *Working again: {NOUNS[part]}.* The problem was: {reason}"
+        headline = f":white_check_mark: *Working again: {part.noun}.* The problem was: {reason}"
         small = f"The problem lasted from {text.time(opened_at)} to {text.time(ended_at)}."
     return Message(f"{headline}\n{small}", (block_kit.section(headline), block_kit.context(small)))

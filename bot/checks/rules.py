@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum, auto
+from typing import Self
 
 from bot.services.calls import ServiceSeen
 
@@ -36,23 +37,37 @@ SEVERITIES = {
     "slack_unreachable": Severity.UNSURE,
     "slack_rate_limited": Severity.UNSURE,
     "slack_refused": Severity.UNSURE,
+    "settings_readable": Severity.WARNING,
     "channel_public": Severity.HARMLESS,
 }
 """The severity of each code. Every other code is a problem."""
 
 
 class Part(StrEnum):
-    """A part of the bot that is checked while the bot runs. Its value is its name in the report."""
+    """A part of the bot that is checked while the bot runs. Its value is its name in the report.
 
-    DATABASE = "database"
-    SLACK_TOKEN = "slack token"  # noqa: S105 - a name
-    SLACK_API = "slack api"
-    SLACK_SCOPES = "slack scopes"
-    SOCKET = "socket"
-    APPROVALS_CHANNEL = "APPROVALS_CHANNEL"
-    ALERTS_CHANNEL = "ALERTS_CHANNEL"
-    CLOCK = "clock"
-    SERVICE_CREDENTIALS = "service credentials"
+    `noun` stands in "Needs attention: …". While the part is broken, `/readyz` returns `readiness`,
+    unless it's empty. Without the parts in `UNALERTED`, alerts can't be sent.
+    """
+
+    noun: str
+    readiness: str
+
+    DATABASE = "database", "the database", "database"
+    SLACK_TOKEN = "slack token", "the Slack token", "slack"
+    SLACK_API = "slack api", "Slack's API"
+    SLACK_SCOPES = "slack scopes", "the Slack scopes"
+    SOCKET = "socket", "Socket Mode", "slack"
+    APPROVALS_CHANNEL = "APPROVALS_CHANNEL", "the approvals channel"
+    ALERTS_CHANNEL = "ALERTS_CHANNEL", "the alerts channel"
+    CLOCK = "clock", "the clock"
+    SERVICE_CREDENTIALS = "service credentials", "a service's credential"
+
+    def __new__(cls, name: str, noun: str, readiness: str = "") -> Self:
+        """Make a part from its row."""
+        part = str.__new__(cls, name)
+        part._value_, part.noun, part.readiness = name, noun, readiness
+        return part
 
     @property
     def label(self) -> str:
@@ -60,26 +75,7 @@ class Part(StrEnum):
         return self.name.lower()
 
 
-# The word that `/readyz` returns for each broken part. Other parts don't affect readiness.
-READINESS = {
-    Part.DATABASE: "database",
-    Part.SLACK_TOKEN: "slack",
-    Part.SOCKET: "slack",
-}
-# While these parts are broken, alerts can't be sent.
 UNALERTED = frozenset({Part.DATABASE, Part.SLACK_TOKEN, Part.SLACK_API})
-# The name of each part, as shown in "Needs attention: …".
-NOUNS = {
-    Part.DATABASE: "the database",
-    Part.SLACK_TOKEN: "the Slack token",
-    Part.SLACK_API: "Slack's API",
-    Part.SLACK_SCOPES: "the Slack scopes",
-    Part.SOCKET: "Socket Mode",
-    Part.APPROVALS_CHANNEL: "the approvals channel",
-    Part.ALERTS_CHANNEL: "the alerts channel",
-    Part.CLOCK: "the clock",
-    Part.SERVICE_CREDENTIALS: "a service's credential",
-}
 
 
 @dataclass(frozen=True)
@@ -124,8 +120,8 @@ class Status:
     @property
     def troubles(self) -> list[str]:
         """A short name for each problem. Empty if everything works."""
-        named = [] if self.jobs else [NOUNS[Part.DATABASE]]
-        named += [NOUNS[trouble.part] for trouble in self.broken]
+        named = [] if self.jobs else [Part.DATABASE.noun]
+        named += [trouble.part.noun for trouble in self.broken]
         return [
             *dict.fromkeys(named),
             *(seen.name for seen in self.services if seen.is_failing),

@@ -17,6 +17,8 @@ from bot.slack.messages.text import count
 from bot.slack.people import is_not_found
 
 ROLES = "roles"
+# Slack sets one of these fields if members of other workspaces can read the channel.
+SHARED = ("is_shared", "is_ext_shared", "is_org_shared", "is_pending_ext_shared")
 
 
 async def slack_token(parts: CheckParts) -> list[Finding]:
@@ -64,12 +66,12 @@ async def app_token(parts: CheckParts) -> list[Finding]:
 async def channels(parts: CheckParts) -> list[Finding]:
     """Check that the bot can post to all channels, and that those for cards are private."""
     settings = parts.settings
-    of_flows = {policy.channel for policy in settings.flow_policies.values() if policy.channel}
+    cards = {policy.channel for policy in settings.flow_policies.values()} - {None}
     return await asyncio.gather(
         _channel(parts, Part.ALERTS_CHANNEL, settings.alerts_channel),
         *(
-            _channel(parts, Part.APPROVALS_CHANNEL, channel)
-            for channel in sorted(of_flows | {settings.approvals_channel})
+            _channel(parts, Part.APPROVALS_CHANNEL, str(channel))
+            for channel in sorted({settings.approvals_channel, *map(str, cards)})
         ),
     )
 
@@ -87,35 +89,37 @@ async def _channel(parts: CheckParts, setting: Part, channel_id: str) -> Finding
             " /invite to add the bot."
         )
         return Finding(setting, "channel_unknown", sentence)
-    if channel.get("is_archived"):
-        sentence = f"{channel_id} is archived. Choose another channel."
-        return Finding(setting, "channel_archived", sentence)
-    if channel.get("is_member") is False:
-        sentence = f"{channel_id} exists, but the bot is not in it. Use /invite to add the bot."
-        return Finding(setting, "bot_not_in_channel", sentence)
     is_open = not (channel.get("is_private") or channel.get("is_im"))
-    if setting is Part.APPROVALS_CHANNEL and is_open:
-        sentence = (
-            f"{channel_id} is public, but the cards in it show identities. Make the channel"
-            " private."
+    if channel.get("is_archived"):
+        code = "channel_archived"
+        problem = "is archived. Choose another channel."
+    elif channel.get("is_member") is False:
+        code = "bot_not_in_channel"
+        problem = "exists, but the bot is not in it. Use /invite to add the bot."
+    elif any(map(channel.get, SHARED)):
+        code = "channel_shared"
+        problem = (
+            "is shared with another workspace or organization, whose members can read what"
+            " Gatehouse posts. Choose a channel that isn't shared."
         )
-        return Finding(setting, "channel_public", sentence)
-    return well(setting, f"{channel_id} exists, and the bot is in it.")
+    elif setting is Part.APPROVALS_CHANNEL and is_open:
+        code = "channel_public"
+        problem = "is public, but the cards in it show identities. Make the channel private."
+    else:
+        return well(setting, f"{channel_id} exists, and the bot is in it.")
+    return Finding(setting, code, f"{channel_id} {problem}")
 
 
 async def roles(parts: CheckParts) -> list[Finding]:
-    """Return a finding for each invalid ID, and for each flow that too few people can change."""
-    policy = parts.settings.policy
+    """Return a finding for each invalid ID, and for each flow without approvers."""
+    settings, policy = parts.settings, parts.settings.policy
     try:
         team_id = (await parts.slack.who_am_i()).team_id
     except SlackError as error:
         return [failed(ROLES, error)]
-    lists = {
-        "ROLES": policy.roles.values(),
-        "FLOW_APPROVERS": policy.flow_approvers.values(),
-        "FLOW_POLICIES": (rules.named for rules in policy.flow_policies.values()),
-    }
-    named = {name: key for key, values in lists.items() for name in chain(*values)}
+    named = dict.fromkeys(chain(*policy.roles.values()), "ROLES")
+    for rules in policy.flow_policies.values():
+        named |= dict.fromkeys(rules.named, "FLOW_POLICIES")
     named.pop(EVERY_FULL_MEMBER, None)
     if policy.access_contact:
         named.setdefault(policy.access_contact, "ACCESS_CONTACT")
@@ -130,12 +134,22 @@ async def roles(parts: CheckParts) -> list[Finding]:
                 code = "group_unknown" if slack_id.startswith("S") else "user_unknown"
             people[slack_id] = frozenset()
             wrong.append(Finding(ROLES, code, f"{slack_id} in {setting}: {error.sentence}"))
+    # Everybody counts as one person without a name.
+    people[EVERY_FULL_MEMBER] = _all_of(people, named) | {EVERY_FULL_MEMBER}
     are_known = all(finding.code.endswith("_unknown") for finding in wrong)
     # Without the flow service, there is nothing to approve.
-    if are_known and not parts.settings.missing_for("flow"):
-        people[EVERY_FULL_MEMBER] = _all_of(people, named)
-        wrong += _too_few(policy, people)
-    return wrong or [well(ROLES, f"All {len(named)} people and groups exist.")]
+    if are_known and not settings.missing_for("flow"):
+        aliases = {settings.sid_of(alias): alias for alias in settings.flow_aliases}
+        others = ", ".join(
+            alias for sid, alias in aliases.items() if sid not in policy.flow_policies
+        )
+        names = {EVERY_FLOW: f"flows without their own policy ({others or 'typed as a SID'})"}
+        for sid in dict.fromkeys((EVERY_FLOW, *policy.flow_policies)):
+            name = names.get(sid, f"flow {aliases.get(sid, sid)}")
+            wrong += _unapprovable(policy, sid, name, people)
+    return wrong or [
+        well(ROLES, f"{count(len(named), 'person or group', 'people and groups')} found.")
+    ]
 
 
 async def _members(slack: SlackClient, team_id: str, slack_id: str) -> frozenset[str]:
@@ -150,26 +164,37 @@ async def _members(slack: SlackClient, team_id: str, slack_id: str) -> frozenset
     return frozenset({slack_id})
 
 
-def _too_few(policy: Policy, people: Mapping[str, frozenset[str]]) -> Iterator[Finding]:
-    """Yield a finding for each flow whose changes too few people can ask for or approve."""
+def _unapprovable(
+    policy: Policy, flow_sid: str, name: str, people: Mapping[str, frozenset[str]]
+) -> Iterator[Finding]:
+    """Yield findings if nobody could ask for changes to a flow, or nobody could approve them."""
+    rules = policy.of_flow(flow_sid)
     operators = _all_of(people, policy.holders(Permission.REQUEST))
-    for flow_sid in dict.fromkeys((EVERY_FLOW, *policy.flow_approvers, *policy.flow_policies)):
-        rules = policy.of_flow(flow_sid)
-        for key, listed in (("requesters", rules.requesters), ("auto", rules.automatic)):
-            if listed and operators.isdisjoint(_all_of(people, listed)):
-                sentence = (
-                    f"None of the people in “{key}” for flow {flow_sid} can make requests. Give"
-                    " them the operator role in ROLES."
-                )
-                yield Finding(ROLES, "nobody_can_ask", sentence)
-        holders = policy.holders(Permission.DECIDE, flow_sid)
-        approvers = _all_of(people, holders)
-        if EVERY_FULL_MEMBER not in holders and len(approvers) < rules.approvals_needed:
+    for key, listed in (("requesters", rules.requesters), ("auto", rules.automatic)):
+        if listed and operators.isdisjoint(_all_of(people, listed)):
             sentence = (
-                f"Flow {flow_sid} has {count(len(approvers), 'approver')}, but each change needs"
-                f" {count(rules.approvals_needed, 'approval')}. Add approvers."
+                f"None of the people in “{key}” for {name} can make requests. Give them the"
+                " operator role in ROLES."
             )
-            yield Finding(ROLES, "too_few_approvers", sentence)
+            yield Finding(ROLES, "nobody_can_ask", sentence)
+            return
+    requesters = (
+        policy.holders(Permission.REQUEST) if rules.requesters is None else rules.requesters
+    )
+    askers = operators & _all_of(people, requesters)
+    approvers = _all_of(people, policy.holders(Permission.DECIDE, flow_sid))
+    own = 0 if policy.allow_self_approval else 1
+    most = max((len(approvers) - own * (asker in approvers) for asker in askers), default=0)
+    if most < rules.approvals_needed:
+        who = "Nobody can approve"
+        if approvers:
+            who = f"Only {', '.join(sorted(approvers)[:5])} can approve, but not their own requests"
+        needed = count(rules.approvals_needed, "approval")
+        sentence = (
+            f"No request for {name} could be approved, because each needs {needed}. {who}. Add"
+            f" people who can approve to {rules.sources.get('approvers', 'ROLES')}."
+        )
+        yield Finding(ROLES, "too_few_approvers", sentence)
 
 
 def _all_of(people: Mapping[str, frozenset[str]], holders: Iterable[str]) -> frozenset[str]:

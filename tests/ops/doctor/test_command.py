@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
+import tomli_w
 
 from sandbox.services.running import running_services
 from sandbox.services.state import ServicesState
@@ -31,9 +32,10 @@ async def environment(sqlite_url, slack):
 
 
 async def test_all_well_is_exit_status_0_and_without_a_warning(environment, tmp_path) -> None:
-    file = tmp_path / "env"
-    settings = [f"{name}='{value}'" for name, value in environment.items()]
-    file.write_text("\n".join(settings), encoding="utf-8")
+    file = tmp_path / "gatehouse.toml"
+    settings = {name.lower(): value for name, value in environment.items()}
+    file.touch(mode=0o600)
+    file.write_text(tomli_w.dumps(settings), encoding="utf-8")
     # Kubernetes sets this variable for a Service named "gatehouse".
     links = {
         "GATEHOUSE_SERVICE_HOST": "10.96.0.1",
@@ -41,11 +43,14 @@ async def test_all_well_is_exit_status_0_and_without_a_warning(environment, tmp_
         "GATEHOUSE_PORT": "tcp://10.96.0.1:80",
         "GATEHOUSE_PORT_80_TCP_ADDR": "10.96.0.1",
     }
-    status, out = await run({"GATEHOUSE_ENV_FILE": str(file), **links}, "check")
+    status, out = await run({"GATEHOUSE_CONFIG": str(file), **links}, "check")
     assert status == 0, out
     assert out.splitlines()[-1] == "All is well."
     assert "WARN" not in out
     assert "inventory com.cn" in out
+    file.chmod(0o644)
+    status, out = await run({"GATEHOUSE_CONFIG": str(file)}, "check")
+    assert (status, "chmod 0600" in out) == (0, True), out
 
 
 async def test_a_setting_of_earlier_versions_is_a_warning(environment) -> None:

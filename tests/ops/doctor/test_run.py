@@ -120,6 +120,10 @@ def is_public(site: Site) -> None:
     site.slack.workspace.channels["C0APPROVALS"].is_private = False
 
 
+def is_shared(channel: str) -> Spoil:
+    return lambda site: setattr(site.slack.workspace.channels[channel], "is_ext_shared", True)
+
+
 def is_deactivated(site: Site) -> None:
     site.slack.workspace.people["U0APPROVER"].deleted = True
 
@@ -131,12 +135,14 @@ MISTAKES = [
     (setting(ALERTS_CHANNEL="C0NOWHERE"), "ALERTS_CHANNEL", "channel_unknown", "C0NOWHERE"),
     (setting(ALERTS_CHANNEL="C0GENERAL"), "ALERTS_CHANNEL", "bot_not_in_channel", ""),
     (is_public, "APPROVALS_CHANNEL", "channel_public", ""),
+    (is_shared("C0APPROVALS"), "APPROVALS_CHANNEL", "channel_shared", "C0APPROVALS"),
+    (is_shared("C0ALERTS"), "ALERTS_CHANNEL", "channel_shared", "C0ALERTS"),
     (roles(approver=["U0NOBODY", "U0APPROVER"]), "roles", "user_unknown", "U0NOBODY"),
     (roles(approver=["S0NOBODY", "U0APPROVER"]), "roles", "group_unknown", "S0NOBODY"),
     (roles(approver=["U0STRANGER", "U0APPROVER"]), "roles", "user_unknown", "another workspace"),
     (is_deactivated, "roles", "user_unknown", "deactivated"),
-    (roles(approver=[], admin=[]), "roles", "too_few_approvers", "0 approvers"),
-    (nobody_in_the_group, "roles", "too_few_approvers", "0 approvers"),
+    (roles(approver=[], admin=[]), "roles", "too_few_approvers", "Nobody can approve"),
+    (nobody_in_the_group, "roles", "too_few_approvers", "Nobody can approve"),
     (setting(APPROVALS_NEEDED="4"), "roles", "too_few_approvers", ""),
     (setting(ACCESS_CONTACT="U0NOBODY"), "roles", "user_unknown", "in ACCESS_CONTACT: "),
     (setting(ACCESS_CONTACT="S0NOBODY"), "roles", "group_unknown", "S0NOBODY"),
@@ -233,7 +239,7 @@ async def test_settings_of_a_team_are_well(site: Site) -> None:
         (f"{WELCOME_POLICY}/notify", ["U0GONE"], "roles", "user_unknown", "in FLOW_POLICIES: "),
         (f"{WELCOME_POLICY}/escalate_to", ["S0GONE"], "roles", "group_unknown", "FLOW_POLICIES: "),
         (f"{WELCOME_POLICY}/requesters", ["U0VIEWER"], "roles", "nobody_can_ask", "requesters"),
-        (f"{WELCOME_POLICY}/approvals_needed", 4, "roles", "too_few_approvers", WELCOME_FLOW),
+        (f"{WELCOME_POLICY}/approvals_needed", 4, "roles", "too_few_approvers", "flow welcome"),
         (f"{WELCOME_POLICY}/channel", "C0ALERTS", "APPROVALS_CHANNEL", "channel_public", "C0ALERT"),
         ("FLOW_POLICIES/survey/auto/from", ["U0VIEWER"], "roles", "nobody_can_ask", "auto"),
         ("FLOW_ALIASES/survey", UNKNOWN_FLOW, "flow survey", "flow_unknown", UNKNOWN_FLOW),
@@ -250,6 +256,40 @@ async def test_each_mistake_in_settings_of_a_team_is_named(
 ) -> None:
     (found,) = await found_in_team(site, key, value)
     assert (found.subject, found.code, words in found.sentence) == (subject, code, True)
+
+
+# Who may ask, who may approve, how many must, and whether anybody's request could be approved.
+APPROVABLE = [
+    ([], ["U0APPROVER"], 1, False),
+    (["U0OPERATOR"], ["U0APPROVER"], 1, True),
+    (["U0APPROVER"], ["U0APPROVER"], 1, False),
+    ([], ["S0APPROVERS"], 1, False),
+    ([], ["S0APPROVERS", "U0APPROVER"], 1, True),
+    (["U0OPERATOR"], ["U0APPROVER"], 2, False),
+    ([], ["U0APPROVER", "U0ADMIN"], 2, False),
+    (["U0OPERATOR"], ["U0APPROVER", "U0ADMIN"], 2, True),
+    (["*"], ["U0APPROVER"], 1, True),
+    ([], ["*"], 1, False),
+    (["U0OPERATOR"], ["*"], 1, True),
+    ([], ["*", "U0APPROVER"], 1, True),
+    ([], [], 1, False),
+]
+
+
+@pytest.mark.parametrize(("operators", "approvers", "needed", "is_well"), APPROVABLE)
+async def test_somebodys_request_must_be_approvable(
+    site: Site, operators, approvers, needed, is_well
+) -> None:
+    site.roles(viewer=["*"], operator=operators, approver=approvers, admin=[])
+    site.environment["APPROVALS_NEEDED"] = str(needed)
+    codes = await site.codes()
+    assert codes == ({} if is_well else {"roles": "too_few_approvers"})
+    if approvers == ["U0APPROVER"] and not is_well:
+        sentence = await site.sentence("too_few_approvers")
+        assert "(welcome, survey)" in sentence
+        assert "Only U0APPROVER can approve" in sentence
+        site.environment["ALLOW_SELF_APPROVAL"] = "on"
+        assert await site.codes() == ({} if needed == 1 else codes)
 
 
 @pytest.mark.parametrize(
@@ -370,8 +410,7 @@ async def test_a_good_configuration_is_well_in_every_line(site: Site) -> None:
 
 async def test_refused_token_is_named_and_nothing_that_needs_it_is_well(site: Site) -> None:
     site.environment["SLACK_BOT_TOKEN"] = "xoxb-old"
-    refused = ("ALERTS_CHANNEL", "APPROVALS_CHANNEL", "roles")
-    expected = {"slack token": "token_refused", **dict.fromkeys(refused, "slack_refused")}
+    expected = {"slack token": "token_refused"}
     assert await site.codes() == expected
     site.environment["SLACK_APP_TOKEN"] = "xapp-old"
     assert await site.codes() == {**expected, "slack app token": "app_token_refused"}
@@ -398,11 +437,13 @@ async def test_every_missing_scope_is_named(site: Site) -> None:
     ],
 )
 def test_a_reserve_of_the_whole_day_is_a_warning(reserve, is_warned) -> None:
+    centers = {name: {"authtoken": "x"} for name in ("com", "eu")}
     environment = {
         **LEAST,
-        "HOST": "127.0.0.1",
+        "INVENTORY_BASE_URL": "https://inventory.example.com/inventory/v1",
+        "INVENTORY_DATA_CENTERS": json.dumps(centers),
         "INVENTORY_RESERVE": json.dumps(reserve),
-        "INVENTORY_PLANS": json.dumps({"1": "standard"}),
+        "INVENTORY_PLANS": json.dumps({"eu/1": "standard", "com/1": "standard"}),
     }
     found = examine_settings(read_settings(environment))
     assert [item.code for item in found] == (["reserve_too_large"] if is_warned else [])
@@ -410,7 +451,7 @@ def test_a_reserve_of_the_whole_day_is_a_warning(reserve, is_warned) -> None:
 
 
 async def test_an_unknown_approver_and_the_flow_without_approvers_are_both_named(site: Site):
-    site.environment["FLOW_APPROVERS"] = json.dumps({"welcome": ["U0NOBODY"]})
+    site.environment["FLOW_POLICIES"] = json.dumps({"welcome": {"approvers": ["U0NOBODY"]}})
     findings = await examine(read_settings(site.environment))
     codes = [finding.code for finding in findings if not finding.is_well]
     assert codes == ["user_unknown", "too_few_approvers"]
