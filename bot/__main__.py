@@ -84,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
         "--answers",
         type=Path,
         metavar="FILE",
-        help="read the answers from a JSON file instead of asking",
+        help="read the answers from a settings file with names instead of asking",
     )
     setup.add_argument("--out", type=Path, default=Path("gatehouse.toml"), metavar="FILE")
     setup.set_defaults(run=_set_up)
@@ -107,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     policy = commands.add_parser("policy", help="explain approvals").add_subparsers(required=True)
     explain = policy.add_parser("explain", help="show who decides on a flow's requests, and why")
     explain.add_argument("flow", help="an alias from FLOW_ALIASES, or a SID")
-    explain.add_argument("user", metavar="user-id", help="a Slack user ID, such as U0ADA")
+    explain.add_argument("user", nargs="?", metavar="person", help="a user ID, or a name as @ada")
     explain.set_defaults(run=_explain_policy)
     audit = commands.add_parser("audit", help="verify or export the audit log").add_subparsers(
         required=True

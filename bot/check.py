@@ -8,7 +8,7 @@ from yarl import URL
 from bot.app import gatehouse
 from bot.checks.database import database, prepare, usable_database
 from bot.checks.findings import Finding, well
-from bot.checks.services import email, flows, gateway, inventory
+from bot.checks.services import email, flows, gateway, ids_of, inventory
 from bot.checks.slack import app_token, channels, roles, slack_token
 from bot.configured import quota_terms
 from bot.ops.secrets import is_loopback
@@ -40,7 +40,7 @@ async def examine(settings: Settings) -> list[Finding]:
                 *of_inventory,
                 *await flows(parts),
                 *await email(parts),
-                *gateway(settings, listed),
+                *gateway(settings, {name: ids_of(rows) for name, rows in listed.items()}),
                 *stored,
             ]
 

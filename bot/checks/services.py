@@ -28,14 +28,14 @@ NO_FLOW_SERVICE = (
 
 async def inventory(
     parts: CheckParts, *, can_be_granted: bool
-) -> tuple[list[Finding], dict[str, set[str]]]:
+) -> tuple[list[Finding], dict[str, Sequence[Organization]]]:
     """Check each data center's credential by listing its organizations.
 
     If `can_be_granted` is False, make no calls, because the database can't count them. Return the
-    findings, and the IDs of the listed organizations by data center.
+    findings, and the listed organizations by data center.
     """
     centers = parts.settings.inventory_data_centers
-    listed: dict[str, set[str]] = {}
+    listed: dict[str, Sequence[Organization]] = {}
     if not centers:
         return [_missing(parts.settings, "inventory")], listed
     if not can_be_granted:
@@ -53,11 +53,11 @@ async def inventory(
             found = await _organizations(parts.inventory, key)
         except GatehouseError as error:
             return failed(subject, error)
-        listed[name] = {row.organization_id for row in found}
+        listed[name] = found
         if not found:
             sentence = "The credential is valid, but doesn't give access to any organization."
             return Finding(subject, "no_organization", sentence)
-        if organization_id and organization_id not in listed[name]:
+        if organization_id and organization_id not in ids_of(found):
             sentence = (
                 f"organization_id {organization_id} is not one of the {len(found)} listed"
                 " organizations. Find the right ID in the service's console, under organization"
@@ -153,6 +153,11 @@ def _missing(settings: Settings, service: ServiceName) -> Finding:
         return Finding(service, NOT_CONFIGURED, sentence)
     sentence = f"Set {', '.join(missing)} too, or remove this service's other settings."
     return Finding(service, "half_configured", sentence)
+
+
+def ids_of(organizations: Sequence[Organization]) -> set[str]:
+    """Return the IDs of organizations."""
+    return {row.organization_id for row in organizations}
 
 
 def gateway(settings: Settings, listed: Mapping[str, Collection[str]]) -> list[Finding]:

@@ -143,7 +143,7 @@ async def roles(parts: CheckParts) -> list[Finding]:
         others = ", ".join(
             alias for sid, alias in aliases.items() if sid not in policy.flow_policies
         )
-        names = {EVERY_FLOW: f"flows without their own policy ({others or 'typed as a SID'})"}
+        names = {EVERY_FLOW: f"flows without their own policy{others and f' ({others})'}"}
         for sid in dict.fromkeys((EVERY_FLOW, *policy.flow_policies)):
             name = names.get(sid, f"flow {aliases.get(sid, sid)}")
             wrong += _unapprovable(policy, sid, name, people)

@@ -1,6 +1,6 @@
 """`gatehouse setup`: creates a settings file from answers, then runs `gatehouse check`.
 
-`answers.py` defines the answers, `vendors.py` has the vendors' defaults, `questions.py` asks the
-questions in a terminal, `names.py` finds people and channels in Slack, `accounts.py` calls the
-services, `building.py` turns answers into settings, and `run.py` writes and checks the file.
+The answers come from `questions.py`, which asks in a terminal, or from a settings file with names
+instead of IDs (`building.py`). `vendors.py` has the vendors' settings, `names.py` finds people and
+channels in Slack, `accounts.py` calls the services, and `run.py` writes and checks the file.
 """

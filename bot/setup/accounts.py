@@ -1,16 +1,17 @@
-"""The calls that setup makes to get refresh tokens, organizations and flows."""
+"""The calls that setup makes to get refresh tokens and flows, and to try answers."""
 
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 from pydantic import BaseModel, SecretStr
 from yarl import URL
 
 from bot.app import gatehouse
-from bot.checks.database import database, prepare, usable_database
+from bot.checks.database import prepare, usable_database
+from bot.checks.findings import CheckParts
 from bot.ops.clock import SystemClock
 from bot.ops.redaction import Redactor
-from bot.organizations.rules import DataCenterReport
-from bot.services.calls import CallCause, ServiceCall
+from bot.services.calls import ServiceCall
 from bot.services.credentials import basic
 from bot.services.errors import (
     CredentialsRefused,
@@ -20,8 +21,7 @@ from bot.services.errors import (
     model_in,
 )
 from bot.services.http import ServiceHttp, open_session
-from bot.settings import Settings
-from bot.setup.answers import DataCenterAnswer, SetupError
+from bot.settings import Settings, SettingsError
 
 REFUSED_CLIENT = frozenset({"invalid_client", "invalid_client_secret", "unauthorized_client"})
 MOST_FLOWS = 200
@@ -42,6 +42,15 @@ class _Flows(BaseModel):
 
 
 Model = TypeVar("Model", bound=BaseModel)
+Result = TypeVar("Result")
+
+
+async def tried(settings: Settings, check: Callable[[CheckParts], Awaitable[Result]]) -> Result:
+    """Return the result of a check. It creates no database file."""
+    with usable_database(settings) as (usable, _):
+        async with gatehouse(usable) as bot:
+            await prepare(bot.database)
+            return await check(bot.health.parts)
 
 
 async def _call(call: ServiceCall, model: type[Model], *secrets: str) -> Model:
@@ -50,18 +59,17 @@ async def _call(call: ServiceCall, model: type[Model], *secrets: str) -> Model:
         return await http.request(call, lambda body: model_in(call, body, model))
 
 
-async def refresh_token_of(data_center: str, answer: DataCenterAnswer, token_url: str) -> str:
+async def refresh_token_of(data_center: str, oauth: Mapping[str, str], code: str) -> str:
     """Exchange a single-use code for a refresh token."""
-    client_secret, code = answer.client_secret or "", answer.code or ""
     call = ServiceCall(
         service="oauth",
         label=f"the OAuth provider ({data_center})",
         method="POST",
-        url=URL(token_url),
+        url=URL(oauth["token_url"]),
         form=[
             ("grant_type", "authorization_code"),
-            ("client_id", answer.client_id or ""),
-            ("client_secret", client_secret),
+            ("client_id", oauth["client_id"]),
+            ("client_secret", oauth["client_secret"]),
             ("code", code),
         ],
         headers={"Accept": "application/json"},
@@ -69,11 +77,12 @@ async def refresh_token_of(data_center: str, answer: DataCenterAnswer, token_url
         words_fields=("error",),
     )
     try:
-        tokens = await _call(call, _Tokens, client_secret, code)
+        tokens = await _call(call, _Tokens, oauth["client_secret"], code)
     except (ServiceRefused, CredentialsRefused) as error:
         tokens = _Tokens(error=error.message or "no reason was given")
     except ServiceError as error:
-        raise SetupError(f"{error.sentence} Check token_url and the data center.") from None
+        problem = f"{error.sentence} Check token_url and the data center."
+        raise SettingsError([problem]) from None
     if tokens.refresh_token:
         return tokens.refresh_token
     problem = (
@@ -87,21 +96,7 @@ async def refresh_token_of(data_center: str, answer: DataCenterAnswer, token_url
             " must come from this data center's self client. A code works only once, and expires"
             " after three minutes unless you chose a longer time."
         )
-    raise SetupError(f"{data_center}: {problem}")
-
-
-async def listings(settings: Settings) -> list[DataCenterReport]:
-    """Return a report per data center, or an empty list if the database can't be used.
-
-    Setup creates no database file before the last question.
-    """
-    with usable_database(settings) as (usable, problems):
-        async with gatehouse(usable) as bot:
-            found = problems or await prepare(bot.database) or await database(bot.health.parts)
-            if not found[0].is_well:
-                return []
-            directory = await bot.inventory.directory.directory(CallCause("check"))
-            return list(directory.reports)
+    raise SettingsError([f"{data_center}: {problem}"])
 
 
 async def flows_of(base_url: str, account_sid: str, auth_token: str) -> dict[str, str]:
@@ -119,5 +114,5 @@ async def flows_of(base_url: str, account_sid: str, auth_token: str) -> dict[str
     except PermissionMissing:
         return {}
     except ServiceError as error:
-        raise SetupError(error.sentence) from None
+        raise SettingsError([error.sentence]) from None
     return {flow.sid: flow.friendly_name for flow in listed.flows}

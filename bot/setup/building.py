@@ -1,119 +1,107 @@
-"""Turns answers into settings. The answers come from a file or from the terminal."""
+"""Turns answers into settings: adds presets, exchanges codes, and leaves out what was refused."""
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
 
-from yarl import URL
-
+from bot.checks.findings import Finding
 from bot.settings import Settings, SettingsError, settings_from
+from bot.settings.model import SERVICES, ServiceName
 from bot.settings.sources import Sources
 from bot.setup.accounts import refresh_token_of
-from bot.setup.answers import Answers, EmailAnswer, FlowAnswer, InventoryAnswer, SetupError
-from bot.setup.names import CHANNELS, Workspace
-from bot.setup.vendors import DATA_CENTER, EMAIL, FLOW, INVENTORY
-
-ROLES = {"viewer": "viewers", "operator": "operators", "approver": "approvers", "admin": "admins"}
+from bot.setup.names import Workspace, look_up
+from bot.setup.vendors import OTHER, PRESETS
+from bot.slack.manifest import manifest_link
 
 Table = dict[str, Any]
 """Settings by the names and in the form of the settings file."""
-
-
-def settings_of(answers: Answers, rest: Table, workspace: Workspace) -> Table:
-    """Return the settings for these answers. `rest` has settings that setup doesn't ask for."""
-    channels = {key: [getattr(answers, key)] for key in CHANNELS}
-    people = {key: getattr(answers, key) for key in ROLES.values()}
-    ids = workspace.ids({**channels, **people})
-    settings = {
-        "slack_bot_token": answers.slack_bot_token,
-        "slack_signing_secret": answers.slack_signing_secret,
-        "slack_app_token": answers.slack_app_token,
-        **{key: ids[key][0] for key in CHANNELS},
-        "roles": {role: ids[key] for role, key in ROLES.items() if ids[key]},
-    }
-    given = {**rest, **{name: value for name, value in settings.items() if value}}
-    if answers.flow is not None:
-        given |= flow_settings(answers.flow)
-    if answers.email is not None:
-        given |= email_settings(answers.email)
-    if answers.inventory is not None:
-        given |= inventory_settings(answers.inventory, given)
-    check_settings(given)
-    return given
+REFUSED = "credentials_refused"
 
 
 def check_settings(given: Mapping[str, object]) -> Settings:
     """Validate and return settings."""
+    return settings_from(Sources({}, table=given))
+
+
+def workspace_of(table: Table) -> Workspace:
+    """Return the people and channels of the bot token's workspace."""
+    url = table.get("slack_api_url", Settings.model_fields["slack_api_url"].default)
+    return asyncio.run(look_up(str(table["slack_bot_token"]), str(url)))
+
+
+def link_of(url: str | None, *, is_socket: bool) -> str:
+    """Return the link that creates the app."""
     try:
-        return settings_from(Sources({}, table=given))
-    except SettingsError as error:
-        raise SetupError(*error.problems) from None
+        return manifest_link(url or None, socket=is_socket)
+    except (ValueError, TypeError) as error:
+        raise SettingsError([f"url: {error}"]) from None
 
 
-def flow_settings(answer: FlowAnswer) -> Table:
-    """Return the settings of the flow service."""
-    return {
-        "flow_base_url": flow_address(answer),
-        "flow_account_sid": answer.account_sid,
-        "flow_auth_token": answer.auth_token,
-        "flow_aliases": answer.aliases,
-        **FLOW[answer.vendor].settings,
-    }
+def with_presets(table: Table, setup: Mapping[str, Any]) -> Table:
+    """Return the settings of the vendors that `setup` names, and the settings in the table."""
+    problems = [f"setup → {key} is not a known key." for key in setup.keys() - {"url", *PRESETS}]
+    vendors = dict.fromkeys(PRESETS, OTHER)
+    settings: Table = {}
+    for service, presets in PRESETS.items():
+        vendor = presets.get(setup.get(service, "other"))
+        if vendor is None:
+            problems.append(f"setup → {service} must be one of: {', '.join(presets)}.")
+        elif any(name.lower() in table for name in SERVICES[service]):
+            vendors[service] = vendor
+            settings |= vendor.settings
+    if problems:
+        raise SettingsError(problems)
+    for name, oauth in oauth_in(table).items():
+        if url := vendors["inventory"].token_url_of(name):
+            oauth.setdefault("token_url", url)
+    return {**settings, **table}
 
 
-def flow_address(answer: FlowAnswer) -> str:
-    """Return the flow service's URL."""
-    return answer.base_url or FLOW[answer.vendor].base_url
+def oauth_in(table: Table) -> dict[str, Table]:
+    """Return the OAuth table of each data center that has one."""
+    centers = table.get("inventory_data_centers")
+    rows = centers.items() if isinstance(centers, dict) else ()
+    found = {name: center.get("oauth") for name, center in rows if isinstance(center, dict)}
+    return {name: oauth for name, oauth in found.items() if isinstance(oauth, dict)}
 
 
-def email_settings(answer: EmailAnswer) -> Table:
-    """Return the settings of the email service."""
-    address = answer.base_url or EMAIL[answer.vendor].base_url
-    return {"email_base_url": address, "email_api_key": answer.api_key}
+def exchange_codes(table: Table) -> list[str]:
+    """Replace each code in the table by a refresh token, after all settings are validated.
 
-
-def inventory_settings(answer: InventoryAnswer, others: Table) -> Table:
-    """Exchange codes for refresh tokens, and return the inventory settings.
-
-    A code works only once, so codes are exchanged only after all settings, including `others`, are
-    validated.
+    A code works only once. Return the problems with refused codes. Their data centers are left out.
     """
-    settings = _inventory_settings(answer)
-    check_settings({**others, **settings})
-    problems: list[str] = []
-    for name, center in answer.data_centers.items():
-        if center.code:
-            oauth = settings["inventory_data_centers"][name]["oauth"]
-            exchange = refresh_token_of(name, center, oauth["token_url"])
-            try:
-                oauth["refresh_token"] = asyncio.run(exchange)
-            except SetupError as error:
-                raise SetupError(*error.problems, *problems) from None
-            problems.append(f"The code for {name} has already been used. Create a new one.")
-    return settings
+    codes = {name: oauth.pop("code") for name, oauth in oauth_in(table).items() if "code" in oauth}
+    for name, code in codes.items():
+        if oauth_in(table)[name].setdefault("refresh_token", code) != code:
+            problem = "needs either code or refresh_token, but not both"
+            raise SettingsError([f"inventory_data_centers → {name} → oauth: {problem}"])
+    check_settings(table)
+    refused: list[str] = []
+    for name, code in codes.items():
+        oauth = oauth_in(table)[name]
+        try:
+            oauth["refresh_token"] = asyncio.run(refresh_token_of(name, oauth, code))
+        except SettingsError as error:
+            refused += error.problems
+            del table["inventory_data_centers"][name]
+    return refused
 
 
-def _inventory_settings(answer: InventoryAnswer) -> Table:
-    """Return the inventory settings, with codes in place of refresh tokens."""
-    vendor = INVENTORY[answer.vendor]
-    base_url = answer.base_url or vendor.base_url
-    # If the root is on a .com host, the roots of other data centers are derived from it. In any
-    # other URL, only `{data_center}` is replaced.
-    is_regional = (URL(base_url).host or "").endswith(".com") and DATA_CENTER not in base_url
-    centers: Table = {}
-    for name, center in answer.data_centers.items():
-        credential: Table = {"authtoken": center.authtoken}
-        if center.code:
-            token_url = answer.token_url or vendor.token_urls.get(name, vendor.token_url)
-            oauth = {
-                "client_id": center.client_id,
-                "client_secret": center.client_secret,
-                "refresh_token": center.code,
-                "token_url": token_url.replace(DATA_CENTER, name),
-            }
-            credential = {"oauth": oauth}
-        if not is_regional:
-            credential["base_url"] = base_url.replace(DATA_CENTER, name)
-        centers[name] = credential
-    root = {"inventory_base_url": base_url} if is_regional else {}
-    return {**root, "inventory_data_centers": centers, **vendor.settings}
+def leave_out(table: Table, findings: Iterable[Finding]) -> list[str]:
+    """Remove the credentials that a service refused from the table, and return the reasons."""
+    refused = []
+    for finding in findings:
+        service, _, data_center = finding.subject.partition(" ")
+        if finding.code == "app_token_refused" and "slack_signing_secret" in table:
+            names = ["slack_app_token"]
+        elif finding.code != REFUSED:
+            continue
+        elif service == "inventory":
+            del table["inventory_data_centers"][data_center]
+            names = []
+        else:
+            names = [name.lower() for name in SERVICES[cast(ServiceName, service)]]
+        for name in names:
+            table.pop(name, None)
+        refused.append(f"{finding.subject}: {finding.sentence}")
+    return refused

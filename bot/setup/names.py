@@ -1,7 +1,6 @@
 """Looks up people, user groups and channels in Slack by name."""
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,16 +8,24 @@ from slack_sdk.http_retry.builtin_async_handlers import AsyncRateLimitErrorRetry
 
 from bot.errors import SlackError, SlackRefused
 from bot.ops.clock import SystemClock
+from bot.permissions import Role
 from bot.services.http import open_session
-from bot.setup.answers import SetupError
+from bot.settings import SettingsError
 from bot.slack.client import SlackClient, slack_web_client
 
-CHANNELS = ("alerts_channel", "approvals_channel")
-EVERYBODY = "*"
-# The settings tell people from channels.
-SLACK_ID = re.compile(r"\*|[UWSCGD][A-Z0-9]{2,}")
+# The keys in the settings whose values are channels, people or user groups.
+CHANNELS = {"alerts_channel", "approvals_channel", "channel"}
+PEOPLE = {
+    *Role,
+    "approvers",
+    "notify",
+    "escalate_to",
+    "requesters",
+    "from",
+    "access_contact",
+    "person",
+}
 PAGE = 500
-SLACK_API_URL = "https://slack.com/api/"
 KINDS = "public_channel,private_channel"
 NO_PERSON = "No person or user group is named “{}” in Slack."
 NO_CHANNEL = (
@@ -37,46 +44,54 @@ class Workspace:
     people: dict[str, set[str]] = field(default_factory=dict)
     channels: dict[str, set[str]] = field(default_factory=dict)
 
-    def ids(self, answers: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
-        """Return the IDs for the names in the answers. IDs and `*` are returned unchanged.
+    def with_ids(self, table: Mapping[str, Any]) -> dict[str, Any]:
+        """Return settings with IDs in place of `@name` and `#name`.
 
         Raises:
-            SetupError: Some names match no ID or several IDs. The error lists all of these names.
+            SettingsError: Some names match no ID or several IDs. The error lists them all.
         """
-        found: dict[str, list[str]] = {}
-        problems = []
-        for key, names in answers.items():
-            is_channel = key in CHANNELS
-            known = self.channels if is_channel else self.people
-            found[key] = []
-            for name in names:
-                ids = {name} if SLACK_ID.fullmatch(name) else known.get(_plain(name), set())
-                found[key] += ids
-                if len(ids) > 1:
-                    several = " and ".join(sorted(ids))
-                    problems.append(f"{key}: “{name}” matches {several}. Use an ID instead.")
-                elif not ids:
-                    problem = NO_CHANNEL if is_channel else NO_PERSON
-                    problems.append(f"{key}: {problem.format(name)}")
+        problems: list[str] = []
+        found: dict[str, Any] = self._with_ids(table, (), problems)
         if problems:
-            raise SetupError(*problems)
+            raise SettingsError(problems)
         return found
 
+    def _with_ids(self, value: Any, place: tuple[str, ...], problems: list[str]) -> Any:  # noqa: ANN401 - as in TOML
+        if isinstance(value, dict):
+            return {
+                key: self._with_ids(part, (*place, key), problems) for key, part in value.items()
+            }
+        if isinstance(value, list):
+            return [self._with_ids(part, place, problems) for part in value]
+        is_channel = str(value).startswith("#") and place[-1] in CHANNELS
+        if not is_channel and not (str(value).startswith("@") and place[-1] in PEOPLE):
+            return value
+        known, problem = (self.channels, NO_CHANNEL) if is_channel else (self.people, NO_PERSON)
+        ids = known.get(_plain(value), set())
+        if len(ids) == 1:
+            return next(iter(ids))
+        if ids:
+            problem = f"“{{}}” matches {' and '.join(sorted(ids))}. Use an ID instead."
+        problems.append(f"{' → '.join(place)}: {problem.format(value)}")
+        return value
 
-async def look_up(token: str, rest: Mapping[str, object]) -> Workspace:
+
+async def look_up(token: str, slack_api_url: str) -> Workspace:
     """Find the people, groups and channels of the token's workspace."""
     async with open_session() as session:
-        web = slack_web_client(token, str(rest.get("slack_api_url", SLACK_API_URL)), session)
+        web = slack_web_client(token, slack_api_url, session)
         web.retry_handlers.append(AsyncRateLimitErrorRetryHandler(max_retry_count=5))
         try:
             return await _look_up(SlackClient(web, SystemClock()))
         except SlackRefused as error:
-            raise SetupError(
+            problem = (
                 f"Slack refuses slack_bot_token ({error.error}). {error.sentence} Install the app"
                 " from the manifest, and copy its Bot User OAuth Token."
-            ) from None
+            )
+            raise SettingsError([problem]) from None
         except SlackError as error:
-            raise SetupError(f"{error.sentence} Check SLACK_API_URL and the network.") from None
+            problem = f"{error.sentence} Check SLACK_API_URL and the network."
+            raise SettingsError([problem]) from None
 
 
 async def _look_up(slack: SlackClient) -> Workspace:

@@ -5,87 +5,97 @@ import getpass
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from bot.checks.findings import CheckParts, Finding
+from bot.checks.services import email, flows, inventory
+from bot.checks.slack import app_token, channels, roles
 from bot.ops.redaction import on_one_line
-from bot.organizations.rules import DataCenterReport
-from bot.settings import Settings
+from bot.organizations.rules import Organization
+from bot.settings import SettingsError
 from bot.settings.model import DATA_CENTERS
-from bot.setup.accounts import flows_of, listings
-from bot.setup.answers import (
-    EmailAnswer,
-    FlowAnswer,
-    InventoryAnswer,
-    SetupError,
-    answer_of,
-)
+from bot.setup.accounts import flows_of, tried
 from bot.setup.building import (
-    ROLES,
+    REFUSED,
     Table,
     check_settings,
-    email_settings,
-    flow_address,
-    flow_settings,
-    inventory_settings,
+    exchange_codes,
+    link_of,
+    workspace_of,
 )
-from bot.setup.names import CHANNELS, EVERYBODY, Workspace, look_up
-from bot.setup.vendors import EMAIL, FLOW, INVENTORY
-from bot.slack.manifest import manifest_text
+from bot.setup.names import Workspace
+from bot.setup.vendors import DATA_CENTER, OTHER, SENDGRID, TWILIO, ZOHO, Vendor
 
 QUESTIONS = 12
 LONGEST_ALIAS = 40
-SECOND_SECRETS = {
-    "slack_signing_secret": "Signing Secret",
-    "slack_app_token": "app-level token (xapp-…)",
-}
+ID = re.compile(r"\*|[UWSCGD][A-Z0-9]{2,}")
+APP_ADVICE = (
+    "Install the app, and then type /invite @gatehouse in the channel for alerts and in the channel"
+    " for approvals."
+)
 TOKENS_ADVICE = (
     "The Bot User OAuth Token is on the app's Install App page. The Signing Secret is on the Basic"
     " Information page. For Socket Mode, create a token with the scope connections:write under"
     " App-Level Tokens on that page."
 )
-MANIFEST_ADVICE = (
-    "Go to https://api.slack.com/apps, choose Create New App → From a manifest, and paste the\n"
-    "text above. Install the app, and then type /invite @gatehouse in the channel for alerts and\n"
-    "in the channel for approvals."
-)
+CHANNELS = {
+    "alerts_channel": ("alerts", "Which channel should get alerts?"),
+    "approvals_channel": ("approvals", "Which private channel should get the approval cards?"),
+}
+SECOND_SECRETS = [
+    ("slack_signing_secret", "Signing Secret"),
+    ("slack_app_token", "app-level token (xapp-…)"),
+]
 PEOPLE = {
-    "approver": "Who can approve changes? Enter at least two people, such as @ada @abel, or a user"
-    " group",
     "operator": "Who can request changes? Enter people or user groups, or * for everyone",
     "admin": "Who are the admins? Admins can apply changes without approval (leave empty for none)",
+    "approver": (
+        "Who can approve changes? Enter at least two people, such as @ada @abel, or a user group"
+    ),
 }
-CREDENTIAL = ("client_id", "client_secret", "code")
+# Stand-ins for settings that an answer is tried without. With a flow service, approvers are needed.
+REST = {
+    "slack_signing_secret": "not-known-so-far-1",
+    "alerts_channel": "C0",
+    "approvals_channel": "C0",
+    "flow_base_url": "https://flow.example.com",
+    "flow_account_sid": "AC0",
+    "flow_auth_token": "not-known-so-far",
+}
+Check = Callable[[CheckParts], Awaitable[Sequence[Finding]]]
 Taken = TypeVar("Taken")
 
 
-def ask(rest: Table) -> Table:
-    """Ask all questions, and return the settings.
+def ask(rest: Table) -> tuple[Table, list[str]]:
+    """Ask all questions. Return the settings, and the reasons why some credentials are left out.
 
     `rest` contains the settings that setup doesn't ask for.
     """
     if not sys.stdin.isatty():
-        raise SetupError(
-            "Setup can ask its questions only in a terminal. To answer from a JSON file instead,"
-            " use --answers FILE."
+        problem = (
+            "Setup can ask its questions only in a terminal. To answer in a file instead, use"
+            " --answers FILE."
         )
-    return _Questions(rest).ask()
+        raise SettingsError([problem])
+    print(
+        "There are at most 12 questions. Nothing is written until the end. Press Ctrl-C to stop.\n"
+    )
+    questions = _Questions(rest)
+    questions.ask_slack()
+    questions.ask_inventory()
+    questions.ask_flow()
+    questions.ask_email()
+    return questions.table, [f"{name} was refused." for name in sorted(questions.refused)]
 
 
-def _ask(
-    number: int, question: str, take: Callable[[str], Taken], secret_advice: str = ""
-) -> Taken:
-    """Ask until `take` accepts the answer. Given `secret_advice`, print it and hide the input."""
-    if secret_advice:
-        print(textwrap.fill(secret_advice, 100))
-        question += ". Your input is hidden"
-    prompt = f"({number} of {QUESTIONS}) {question}: "
+def _again(act: Callable[[], Taken]) -> Taken:
+    """Ask, and try the answer, until there is no problem."""
     while True:
-        text = (getpass.getpass(prompt) if secret_advice else input(prompt)).strip()
         try:
-            taken = take(text)
-        except SetupError as error:
+            taken = act()
+        except SettingsError as error:
             for problem in error.problems:
                 print(f"   {on_one_line(problem)}")
             print("   Please try again.")
@@ -94,221 +104,248 @@ def _ask(
             return taken
 
 
+def _read(number: int, question: str) -> str:
+    return input(f"({number} of {QUESTIONS}) {question}: ").strip()
+
+
+def _secret(number: int, question: str) -> str:
+    prompt = f"({number} of {QUESTIONS}) {question}. Your input is hidden: "
+    return getpass.getpass(prompt).strip()
+
+
 class _Questions:
-    """Asks the questions. The settings so far are valid after the third question."""
+    """Asks the questions. The settings so far are valid after those about Slack.
+
+    `refused` names the credentials that a service refused, until another one is accepted.
+    """
 
     def __init__(self, rest: Table) -> None:
-        self._settings: Table = {**rest, "roles": {"viewer": [EVERYBODY]}}
+        self.table: Table = {**rest, "roles": {"viewer": ["*"]}}
+        self.refused: set[str] = set()
         self._workspace = Workspace()
 
-    def ask(self) -> Table:
-        print(
-            "There are at most 12 questions. Nothing is written until the end. Press Ctrl-C to"
-            " stop.\n"
-        )
-        second = _ask(
-            1,
-            "Enter the public address where Slack can reach the bot, such as https://bot.example.com"
-            " (leave empty to use Socket Mode, which needs no address)",
-            self._take_url,
-        )
-        _ask(
-            2,
-            "Paste the Bot User OAuth Token (xoxb-…) and the"
-            f" {SECOND_SECRETS[second]}, separated by a space",
-            partial(self._take_tokens, second),
-            TOKENS_ADVICE,
-        )
-        _ask(
-            3,
-            "Enter the channels for alerts and approvals, in that order [#alerts #approvals]",
-            self._take_channels,
-        )
-        for number, (role, question) in enumerate(PEOPLE.items(), start=4):
-            _ask(number, question, partial(self._take_people, role))
+    def _try(self, settings: Table, check: Check, *codes: str) -> None:
+        """Raise SettingsError if a check finds one of these problems, or any problem."""
+        checked = check_settings({**REST, **self.table, **settings})
+        findings = [found for found in asyncio.run(tried(checked, check)) if not found.is_well]
+        if problems := [row.sentence for row in findings if not codes or row.code in codes]:
+            raise SettingsError(problems)
+
+    def ask_slack(self) -> None:
+        is_socket = _again(_url)
+        print(textwrap.fill(TOKENS_ADVICE, 100))
+        _again(self._bot_token)
+        _again(partial(self._second_secret, *SECOND_SECRETS[is_socket]))
+        for key in CHANNELS:
+            _again(partial(self._channel, key))
+        for number, role in enumerate(PEOPLE, start=4):
+            _again(partial(self._people, number, role))
         print("Everyone else can view data, with identities masked. To change this, edit ROLES.\n")
-        self._ask_inventory()
-        self._ask_flow()
-        _ask(
-            12,
-            "Enter the SendGrid API key (leave empty to skip; for another vendor, enter its address"
-            " first)",
-            self._take_email,
-            EMAIL["sendgrid"].advice,
-        )
-        return self._settings
 
-    def _take(self, settings: Table) -> Settings:
-        """Add valid settings, and return all settings."""
-        together = {**self._settings, **settings}
-        checked = check_settings(together)
-        self._settings = together
-        return checked
+    def _bot_token(self) -> None:
+        self.table["slack_bot_token"] = _secret(2, "Paste the Bot User OAuth Token (xoxb-…)")
+        self._workspace = workspace_of(self.table)
 
-    def _take_url(self, text: str) -> str:
-        try:
-            manifest = manifest_text(text, socket=not text)
-        except ValueError as error:
-            raise SetupError(str(error)) from None
-        print(f"\n{manifest}\n{MANIFEST_ADVICE}")
-        return "slack_signing_secret" if text else "slack_app_token"
+    def _second_secret(self, name: str, label: str) -> None:
+        settings = {name: _secret(2, f"Paste the {label}")}
+        self._try(settings, app_token)
+        self.table |= settings
 
-    def _take_tokens(self, second: str, text: str) -> None:
-        words = _two(text)
-        self._settings |= dict(zip(("slack_bot_token", second), words, strict=True))
-        self._look_up()
+    def _channel(self, key: str) -> None:
+        usual, question = CHANNELS[key]
+        name = _read(3, f"{question} [#{usual}]") or usual
+        self._workspace = workspace_of(self.table)  # in case the bot was just invited
+        settings = self._workspace.with_ids({key: _marked("#", name)})
 
-    def _look_up(self) -> None:
-        token = self._settings["slack_bot_token"]
-        self._workspace = asyncio.run(look_up(token, self._settings))
+        async def check(parts: CheckParts) -> list[Finding]:
+            return [found for found in await channels(parts) if found.subject == key.upper()]
 
-    def _take_channels(self, text: str) -> None:
-        words = _two(text or "#alerts #approvals")
-        self._look_up()  # in case the bot was just invited
-        named = {key: [word] for key, word in zip(CHANNELS, words, strict=True)}
-        self._take({key: found for key, (found,) in self._workspace.ids(named).items()})
+        self._try(settings, check)
+        self.table |= settings
 
-    def _take_people(self, role: str, text: str) -> None:
-        named = {ROLES[role]: text.replace(",", " ").split()}
-        if found := self._workspace.ids(named)[ROLES[role]]:
-            self._settings["roles"][role] = found
+    def _people(self, number: int, role: str) -> None:
+        words = _read(number, PEOPLE[role]).replace(",", " ").split()
+        found = self._workspace.with_ids({role: [_marked("@", word) for word in words]})
+        settings = {"roles": {**self.table["roles"], **(found if words else {})}}
+        check_settings({**REST, **self.table, **settings})
+        if role == "approver":
+            self._try(settings, roles, "too_few_approvers")
+        self.table |= settings
 
-    def _ask_inventory(self) -> None:
-        def take_place(text: str) -> dict[str, Any] | None:
-            if not text:
-                return None
-            vendor, words = _vendor(text, "zoho")
-            if not words or not set(words) <= set(DATA_CENTERS):
-                raise SetupError(f"Enter data centers from this list: {' '.join(DATA_CENTERS)}.")
-            return {**vendor, "data_centers": words}
-
-        place = _ask(
-            7,
-            "Enter the Zoho Inventory data centers, separated by spaces, such as com eu (leave"
-            " empty to skip; for another vendor, enter its URL, then its token URL if it has one,"
-            " then its data centers)",
-            take_place,
-        )
+    def ask_inventory(self) -> None:
+        place = _again(_inventory)
         if place is None:
             return
-        reports = _ask(
-            8,
-            f"For {', then '.join(place['data_centers'])}, enter either the client ID, client"
-            " secret and code, or only an authtoken. Separate all values with spaces",
-            partial(self._take_inventory, place),
-            INVENTORY[place["vendor"]].advice or "Ask the vendor for these credentials.",
-        )
-        rows = [
-            (report.data_center, row)
-            for report in reports
-            for row in (report.listing.organizations if report.listing else ())
-        ]
-        if len(rows) <= len(reports):
-            return
-        for number, (name, row) in enumerate(rows, start=1):
+        vendor, addresses, names = place
+        print(textwrap.fill(vendor.advice, 100))
+        self.table |= {**vendor.settings, "inventory_data_centers": {}}
+        root, token_url = (*addresses, "", "")[:2]
+        if root and DATA_CENTER not in root:
+            self.table["inventory_base_url"] = root
+        for name in names:
+            own = {"base_url": root.replace(DATA_CENTER, name)} if DATA_CENTER in root else {}
+            url = token_url.replace(DATA_CENTER, name) or vendor.token_url_of(name)
+            rows = _again(partial(self._data_center, name, own, url))
+            if len(rows) > 1:
+                _again(partial(self._organization, name, rows))
+
+    def _data_center(self, name: str, own: Table, token_url: str) -> Sequence[Organization]:
+        """Ask for a data center's credential. Return the organizations that it gives access to."""
+        if client_id := _read(8, f"{name}: Enter the client ID (leave empty for an authtoken)"):
+            oauth = {
+                "client_id": client_id,
+                "client_secret": _secret(8, f"{name}: Enter the client secret"),
+                "code": _secret(8, f"{name}: Enter the code"),
+                "token_url": token_url,
+            }
+            center = {**own, "oauth": oauth}
+        elif authtoken := _secret(8, f"{name}: Enter the authtoken (leave empty to skip)"):
+            center = {**own, "authtoken": authtoken}
+        else:
+            return ()
+        centers = {**self.table["inventory_data_centers"], name: center}
+        settings = {**self.table, "inventory_data_centers": centers}
+        self.refused.add(f"inventory {name}")
+        if problems := exchange_codes(settings):
+            raise SettingsError(problems)
+        listed: dict[str, Sequence[Organization]] = {}
+
+        async def check(parts: CheckParts) -> list[Finding]:
+            findings, found = await inventory(parts, can_be_granted=True)
+            listed.update(found)
+            return findings
+
+        self._try({"inventory_data_centers": {name: center}}, check, REFUSED)
+        self.refused.remove(f"inventory {name}")
+        self.table = settings
+        return listed.get(name, ())
+
+    def _organization(self, name: str, rows: Sequence[Organization]) -> None:
+        for number, row in enumerate(rows, start=1):
             print(f"   {number:>3}  {name}  {row.organization_id}  {on_one_line(row.name)}")
-
-        def choose(text: str) -> None:
-            for number in _numbers(text.split(), len(rows)):
-                name, row = rows[number - 1]
-                center = self._settings["inventory_data_centers"][name]
-                center["organization_id"] = row.organization_id
-
-        _ask(
+        answer = _read(
             9,
             "Listing organizations takes a few API calls, which count against one organization's"
-            " limit. Which organization should these calls count against? For each data center,"
-            " enter one organization's number (leave empty for the account's default organization)",
-            choose,
+            " limit. Enter the number of this organization (leave empty for the account's default)",
         )
+        for number in _numbers(answer.split(), len(rows)):
+            chosen = rows[number - 1].organization_id
+            self.table["inventory_data_centers"][name]["organization_id"] = chosen
 
-    def _take_inventory(self, place: dict[str, Any], text: str) -> list[DataCenterReport]:
-        names = place["data_centers"]
-        words = text.split()
-        keys = ("authtoken",) if len(words) == len(names) else CREDENTIAL
-        needed = len(keys) * len(names)
-        if len(words) != needed:
-            raise SetupError(
-                f"Enter {needed} values, separated by spaces. You entered {len(words)}."
-            )
-        centers = {}
-        for name in names:
-            centers[name] = dict(zip(keys, words, strict=False))
-            del words[: len(keys)]
-        answer = answer_of(InventoryAnswer, {**place, "data_centers": centers})
-        settings = self._take(inventory_settings(answer, self._settings))
-        return asyncio.run(listings(settings))
-
-    def _ask_flow(self) -> None:
-        flows = _ask(
-            10,
-            "Enter the Twilio Studio account SID and auth token, separated by a space (leave empty"
-            " to skip; for another vendor, enter its address first)",
-            self._take_flow,
-            FLOW["twilio"].advice,
-        )
-        if flows is None:
+    def ask_flow(self) -> None:
+        print(textwrap.fill(TWILIO.advice, 100))
+        found = _again(self._flow)
+        if found is None:
             return
-        for number, name in enumerate(flows.values(), start=1):
+        for number, name in enumerate(found.values(), start=1):
             print(f"   {number:>3}  {on_one_line(name)}")
-        _ask(
-            11,
-            "Which flows? Enter numbers or alias=SID, such as welcome=FW0123… (leave empty for all)"
-            if flows
-            else "Which flows? Enter alias=SID, such as welcome=FW0123… (leave empty for none)",
-            partial(self._take_flows, flows),
+        _again(partial(self._flows, found))
+
+    def _flow(self) -> dict[str, str] | None:
+        question = (
+            "Enter the Twilio Studio account SID (leave empty to skip; for another vendor, enter"
+            " its address first)"
         )
-
-    def _take_flow(self, text: str) -> dict[str, str] | None:
-        if not text:
+        vendor, addresses, words = _vendor(_read(10, question), "twilio", TWILIO)
+        if not words:
             return None
-        vendor, words = _vendor(text, "twilio")
-        account, token = _two(" ".join(words))
-        flow = answer_of(FlowAnswer, {**vendor, "account_sid": account, "auth_token": token})
-        self._take(flow_settings(flow))
-        if flow.vendor == "twilio":
-            return asyncio.run(flows_of(flow_address(flow), account, token))
-        return {}
+        settings = {
+            **vendor.settings,
+            **({"flow_base_url": addresses[0]} if addresses else {}),
+            "flow_account_sid": " ".join(words),
+            "flow_auth_token": _secret(10, "Enter the auth token"),
+        }
+        self.refused.add("flow")
+        self._try(settings, flows, REFUSED)
+        found = {}
+        if vendor is TWILIO:
+            names = (
+                settings[name] for name in ("flow_base_url", "flow_account_sid", "flow_auth_token")
+            )
+            found = asyncio.run(flows_of(*names))
+        self.refused.remove("flow")
+        self.table |= settings
+        return found
 
-    def _take_flows(self, flows: Mapping[str, str], text: str) -> None:
-        words = text.replace(",", " ").split()
+    def _flows(self, found: Mapping[str, str]) -> None:
+        question = "Which flows? Enter alias=SID, such as welcome=FW0123… (leave empty for none)"
+        if found:
+            question = (
+                "Which flows? Enter numbers or alias=SID, such as welcome=FW0123… (leave empty for"
+                " all)"
+            )
+        words = _read(11, question).replace(",", " ").split()
         aliases = dict(word.split("=", 1) for word in words if "=" in word)
-        numbers = _numbers([word for word in words if "=" not in word], len(flows))
-        for number in numbers if words else range(1, len(flows) + 1):
-            sid, name = list(flows.items())[number - 1]
+        numbers = _numbers([word for word in words if "=" not in word], len(found))
+        for number in numbers if words else range(1, len(found) + 1):
+            sid, name = list(found.items())[number - 1]
             alias = re.sub(r"\W+", "-", name.casefold()).strip("-")[:LONGEST_ALIAS] or "flow"
             while alias in aliases:
                 alias += "-2"
             aliases[alias] = sid
-        self._take({"flow_aliases": aliases})
+        settings = {**self.table, "flow_aliases": aliases}
+        check_settings(settings)
+        self.table = settings
 
-    def _take_email(self, text: str) -> None:
-        if text:
-            vendor, words = _vendor(text, "sendgrid")
-            self._take(
-                email_settings(answer_of(EmailAnswer, {**vendor, "api_key": " ".join(words)}))
-            )
+    def ask_email(self) -> None:
+        print(textwrap.fill(SENDGRID.advice, 100))
+        _again(self._email)
+
+    def _email(self) -> None:
+        address = _read(12, "Enter the address of the email service (leave empty for SendGrid)")
+        key = _secret(12, "Enter the API key (leave empty to skip)")
+        if key:
+            base_url = address or SENDGRID.settings["email_base_url"]
+            settings = {"email_base_url": base_url, "email_api_key": key}
+            self.refused.add("email")
+            self._try(settings, email, REFUSED)
+            self.refused.remove("email")
+            self.table |= settings
 
 
-def _vendor(text: str, usual: str) -> tuple[dict[str, str], list[str]]:
-    """Return the vendor and its addresses, and the other words."""
+def _url() -> bool:
+    """Print the link that creates the app, and return True if it uses Socket Mode."""
+    url = _read(
+        1,
+        "Enter the public address where Slack can reach the bot, such as https://bot.example.com"
+        " (leave empty to use Socket Mode, which needs no address)",
+    )
+    print(f"\nThis link creates the app:\n{link_of(url, is_socket=not url)}\n\n{APP_ADVICE}")
+    return not url
+
+
+def _inventory() -> tuple[Vendor, list[str], list[str]] | None:
+    """Return the inventory service's vendor, addresses and data centers."""
+    question = (
+        "Enter the Zoho Inventory data centers, separated by spaces, such as com eu (leave empty to"
+        " skip; for another vendor, enter its URL, then its token URL if it has one, then its data"
+        " centers)"
+    )
+    vendor, addresses, words = _vendor(_read(7, question), "zoho", ZOHO)
+    names = [word.casefold() for word in words]
+    if not set(names) <= set(DATA_CENTERS) or (addresses and not names):
+        raise SettingsError([f"Enter data centers from this list: {' '.join(DATA_CENTERS)}."])
+    return (vendor, addresses, names) if names else None
+
+
+def _vendor(text: str, name: str, usual: Vendor) -> tuple[Vendor, list[str], list[str]]:
+    """Return the vendor, the addresses and the other words in an answer."""
     words = text.split()
     addresses = [word for word in words if "://" in word]
-    vendor = "other" if addresses else usual
-    if words[0] in {usual, "other"}:
-        vendor = words.pop(0)
-    rest = [word for word in words if word not in addresses]
-    return {"vendor": vendor, **dict(zip(("base_url", "token_url"), addresses, strict=False))}, rest
+    rest = [word for word in words if "://" not in word]
+    vendor = OTHER if addresses else usual
+    if rest[:1] == [name]:
+        vendor = usual
+        del rest[0]
+    return vendor, addresses, rest
 
 
-def _two(text: str) -> list[str]:
-    words = text.split()
-    if len(words) != 2:  # noqa: PLR2004 - what the question asks for
-        raise SetupError("Enter two values, separated by a space.")
-    return words
+def _marked(mark: str, word: str) -> str:
+    """Return an ID, or a name with its mark."""
+    return word if ID.fullmatch(word) else mark + word.lstrip("@#")
 
 
 def _numbers(words: list[str], most: int) -> list[int]:
     if not all(word.isdecimal() and 1 <= int(word) <= most for word in words):
-        raise SetupError(f"Enter numbers from 1 to {most}.")
+        raise SettingsError([f"Enter numbers from 1 to {most}."])
     return [int(word) for word in words]

@@ -14,21 +14,27 @@ from bot.checks.findings import as_table
 from bot.configured import redactor_of
 from bot.ops.logs import configure_logs
 from bot.ops.redaction import Redactor, on_one_line
-from bot.settings import SettingsError, settings_from
+from bot.settings import SettingsError
 from bot.settings.files import toml_text
-from bot.settings.sources import CONFIG, find_sources
-from bot.setup.answers import SetupError, read_answers
-from bot.setup.building import Table, settings_of
-from bot.setup.names import look_up
+from bot.settings.model import PROXIES
+from bot.settings.sources import CONFIG, read_table
+from bot.setup.building import (
+    Table,
+    check_settings,
+    exchange_codes,
+    leave_out,
+    link_of,
+    with_presets,
+    workspace_of,
+)
 from bot.setup.questions import ask
-from bot.slack.manifest import manifest_text
 
 WELL, FOUND, NOT_WRITTEN = 0, 1, 2
 # Settings copied from the environment, so that the bot can start with only the file.
 KEPT = ("SLACK_API_URL", "DATABASE_URL", "HOST", "METRICS_TOKEN")
 
 
-def set_up(answers_file: Path | None, out: Path, environment: Mapping[str, str]) -> int:
+def set_up(answers: Path | None, out: Path, environment: Mapping[str, str]) -> int:
     """Write and check the settings file, and return the exit status."""
     configure_logs("CRITICAL", "console", Redactor())
     # A proxy on the same machine passes requests on, and only programs with a token read metrics.
@@ -36,11 +42,13 @@ def set_up(answers_file: Path | None, out: Path, environment: Mapping[str, str])
     rest |= {name.lower(): environment[name] for name in KEPT if environment.get(name)}
     try:
         _require_writable(out)
-        settings = _from_file(answers_file, rest) if answers_file else ask(rest)
-        write_settings(out, settings)
-        # Check what the bot will read.
-        checked = settings_from(find_sources({CONFIG: str(out)}))
-    except (SetupError, SettingsError) as error:
+        table, refused = _from_file(answers, rest) if answers else ask(rest)
+        settings = check_settings(table)
+        findings = asyncio.run(examine(settings))
+        refused += leave_out(table, findings)
+        check_settings(table)
+        write_settings(out.resolve(), table)
+    except SettingsError as error:
         print(f"{out} was not written because of these problems:", file=sys.stderr)
         for problem in error.problems:
             print(f"  {on_one_line(problem)}", file=sys.stderr)
@@ -48,42 +56,54 @@ def set_up(answers_file: Path | None, out: Path, environment: Mapping[str, str])
     except (KeyboardInterrupt, EOFError):
         print(f"\nSetup was stopped, so {out} was not written.", file=sys.stderr)
         return NOT_WRITTEN
-    print(f"Wrote {out}. Checking the settings:\n")
-    findings = asyncio.run(examine(checked))
-    print(redactor_of(checked).clean(as_table(findings)))
-    start = f"{CONFIG}={shlex.quote(str(out))} {shlex.quote(sys.executable)} -m bot"
-    if not all(finding.is_well for finding in findings):
-        print(f"\nCorrect {out}, and then check it again: {start} check")
+    clean = redactor_of(settings).clean
+    print(clean(as_table(findings)))
+    for reason in refused:
+        print(clean(on_one_line(f"Left out of {out}: {reason}")))
+    program = "gatehouse"
+    if Path(sys.argv[0]).name != program:
+        program = f"{shlex.quote(sys.executable)} -m bot"
+    start = f"{CONFIG}={shlex.quote(str(out))} {program}"
+    if refused or not all(finding.is_well for finding in findings):
+        print(f"\nWrote {out}. Correct it, and then check it again: {start} check")
         return FOUND
-    print(f"\nStart the bot: {start}")
+    print(f"\nWrote {out}. Start the bot: {start}")
     return WELL
 
 
+def _from_file(answers: Path, rest: Table) -> tuple[Table, list[str]]:
+    """Return the settings in an answers file, and the reasons why some credentials are left out.
+
+    Print the link that creates the app. `rest` has settings for which the file needs no answer.
+    """
+    table = {**rest, **read_table(answers, "--answers")}
+    setup = table.pop("setup", {})
+    if not isinstance(setup, dict):
+        raise SettingsError(["setup must be a table."])
+    # Libraries look for proxies and certificates in the environment.
+    os.environ.update({name.upper(): str(table[name]) for name in PROXIES if name in table})
+    table = with_presets(table, setup)
+    link = link_of(setup.get("url"), is_socket="slack_app_token" in table)
+    if "slack_bot_token" in table:
+        table = workspace_of(table).with_ids(table)
+    refused = exchange_codes(table)
+    print(f"This link creates the Slack app:\n{link}\n")
+    return table, refused
+
+
 def _require_writable(out: Path) -> None:
-    """Raise SetupError if the bot couldn't write or wouldn't read the file.
+    """Raise SettingsError if the bot couldn't write or wouldn't read the file.
 
     Check this before exchanging a code, because a code works only once.
     """
     folder = out.resolve().parent
     is_shared = folder.is_dir() and folder.stat().st_mode & stat.S_IWOTH
     if out.is_dir() or is_shared or not os.access(folder, os.W_OK):
-        raise SetupError(
+        problem = (
             f"{out} can't be written, or every user can write to its folder. Use --out with a file"
             " in another folder."
         )
-
-
-def _from_file(answers_file: Path, rest: Table) -> Table:
-    """Print the manifest, and return the settings."""
-    answers = read_answers(answers_file)
-    try:
-        manifest = manifest_text(answers.url, socket=answers.slack_app_token is not None)
-    except ValueError as error:
-        raise SetupError(f"url: {error}") from None
-    workspace = asyncio.run(look_up(answers.slack_bot_token, rest))
-    settings = settings_of(answers, rest, workspace)
-    print(manifest)
-    return settings
+        raise SettingsError([problem])
 
 
 def write_settings(path: Path, settings: Mapping[str, object]) -> None:
@@ -98,4 +118,4 @@ def write_settings(path: Path, settings: Mapping[str, object]) -> None:
             path.replace(path.with_name(f"{path.name}.bak"))
         new.replace(path)
     except OSError as error:
-        raise SetupError(f"{path} can't be written: {error.strerror}.") from None
+        raise SettingsError([f"{path} can't be written: {error.strerror}."]) from None

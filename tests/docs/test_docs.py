@@ -276,7 +276,9 @@ SETTINGS = [
     for page in DOCS
     for number, block in enumerate(
         re.findall(
-            r"^```toml\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+            r"^```toml\n(?!# answers)(.*?)^```$",
+            page.read_text(encoding="utf-8"),
+            re.MULTILINE | re.DOTALL,
         )
     )
 ]

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from bot.settings.model import SERVICES
 from sandbox.services.oauth_tokens import CLIENT_ID, CLIENT_SECRET
 from sandbox.services.state import EMAIL_KEY, FLOW_ACCOUNT_SID, FLOW_AUTH_TOKEN
 from tests.setup.test_answers import settings_in
@@ -76,21 +77,33 @@ class Terminal:
 async def test_a_person_at_a_terminal_gets_a_checked_file(place):
     url, token_url = place.services.url, place.services.token_url
     base_url = f"{url}/{{data_center}}/inventory/v1"
-    client = f"{CLIENT_ID} {CLIENT_SECRET}"
     async with Terminal(place) as terminal:
         for question, *answers in (
             ("(1 of 12)", "http://bot.example.com", "https://bot.example.com"),
-            ("(2 of 12)", "xoxb-wrong secret", "xoxb-sandbox sandbox-signing-secret"),
-            ("(3 of 12)", "#alerts #aprovals", ""),
-            ("(4 of 12)", "@ada approvers"),
-            ("(5 of 12)", "@oto", "@otto"),
-            ("(6 of 12)", "@adam"),
-            ("(7 of 12)", f"zoho {base_url} {token_url} uk", f"zoho {base_url} {token_url} eu"),
-            ("(8 of 12)", f"{client} demo-code-old", f"{client} demo-code-eu"),
+            ("(2 of 12) Paste the Bot", "xoxb-wrong", "xoxb-sandbox"),
+            ("(2 of 12) Paste the Signing", "xoxb-sandbox", "sandbox-signing-secret"),
+            ("(3 of 12) Which channel", "#alarts", ""),
+            ("(3 of 12) Which private channel", "#alerts", ""),
+            ("(4 of 12)", "@oto", "otto"),
+            ("(5 of 12)", "*", ""),
+            ("(6 of 12)", "", "@ada approvers"),
+            ("(7 of 12)", f"zoho {base_url} {token_url} uk", f"zoho {base_url} {token_url} EU in"),
+            ("(8 of 12) eu: Enter the client ID", CLIENT_ID),
+            ("(8 of 12) eu: Enter the client secret", CLIENT_SECRET),
+            ("(8 of 12) eu: Enter the code", "demo-code-old"),
+            ("(8 of 12) eu: Enter the client ID", CLIENT_ID),
+            ("(8 of 12) eu: Enter the client secret", CLIENT_SECRET),
+            ("(8 of 12) eu: Enter the code", "demo-code-eu"),
             ("(9 of 12)", "1"),
-            ("(10 of 12)", f"twilio {url} {FLOW_ACCOUNT_SID} {FLOW_AUTH_TOKEN}"),
+            ("(8 of 12) in: Enter the client ID", CLIENT_ID),
+            ("(8 of 12) in: Enter the client secret", CLIENT_SECRET),
+            ("(8 of 12) in: Enter the code", "demo-code-in"),
+            ("(9 of 12)", ""),
+            ("(10 of 12) Enter the Twilio", f"twilio {url} {FLOW_ACCOUNT_SID}"),
+            ("(10 of 12) Enter the auth token", FLOW_AUTH_TOKEN),
             ("(11 of 12)", "7", ""),
-            ("(12 of 12)", f"sendgrid {url} {EMAIL_KEY}"),
+            ("(12 of 12) Enter the address", url),
+            ("(12 of 12) Enter the API key", EMAIL_KEY),
         ):
             # After the last answer, the result may appear immediately.
             assert not [*place.folder.iterdir()]
@@ -99,11 +112,16 @@ async def test_a_person_at_a_terminal_gets_a_checked_file(place):
         assert await terminal.process.wait() == 0
     shown = terminal.shown
     assert max(map(int, re.findall(r"\((\d+) of 12\)", shown))) == 12
+    assert "https://api.slack.com/apps?new_app=1&manifest_json=" in shown
     for mistake in (
         "Slack calls only https:// addresses",
         "refuses slack_bot_token (invalid_auth)",
-        "named “#aprovals”",
+        "is a token, not the Signing Secret",
+        "named “#alarts”",
+        "is public, but the cards in it show identities",
         "named “@oto”",
+        "admin: can't be *",
+        "No request for flows without their own policy",
         "Enter data centers",
         "   eu: code was rejected (invalid_code)",
         "Enter numbers from 1 to 2",
@@ -115,4 +133,35 @@ async def test_a_person_at_a_terminal_gets_a_checked_file(place):
     settings = settings_in(place)
     assert settings.flow_aliases.keys() == {"welcome-call", "survey"}
     assert settings.inventory_data_centers["eu"].organization_id
+    assert settings.inventory_data_centers["in"].oauth
     assert {stat.S_IMODE(file.stat().st_mode) for file in place.folder.iterdir()} == {0o600}
+
+
+async def test_skipped_after_a_refusal_is_not_written(place):
+    base_url = f"{place.services.url}/{{data_center}}/inventory/v1"
+    async with Terminal(place) as terminal:
+        for question, *answers in (
+            ("(1 of 12)", "https://bot.example.com"),
+            ("(2 of 12) Paste the Bot", "xoxb-sandbox"),
+            ("(2 of 12) Paste the Signing", "sandbox-signing-secret"),
+            ("(3 of 12)", "", ""),
+            ("(4 of 12)", "otto"),
+            ("(5 of 12)", ""),
+            ("(6 of 12)", "@ada"),
+            ("(7 of 12)", f"zoho {base_url} eu"),
+            ("(8 of 12) eu: Enter the client ID", ""),
+            ("(8 of 12) eu: Enter the authtoken", "demo-wrong"),
+            ("(8 of 12) eu: Enter the client ID", ""),
+            ("(8 of 12) eu: Enter the authtoken", ""),
+            ("(10 of 12) Enter the Twilio", f"{place.services.url} AC1"),
+            ("(10 of 12) Enter the auth token", "wrong"),
+            ("(10 of 12) Enter the Twilio", ""),
+            ("(12 of 12)", place.services.url, "SG.wrong", "", ""),
+        ):
+            await terminal.answer(question, *answers)
+        await terminal.until("email was refused.")
+        assert await terminal.process.wait() == 1
+    settings = settings_in(place)
+    assert not settings.inventory_data_centers
+    assert settings.missing_for("flow") == SERVICES["flow"]
+    assert settings.missing_for("email") == SERVICES["email"]

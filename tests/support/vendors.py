@@ -1,13 +1,14 @@
 """Runs `gatehouse setup` with correct answers against stand-ins for Slack and the vendors."""
 
 import asyncio
-import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import tomli_w
 
 from sandbox.services.oauth_tokens import CLIENT_ID, CLIENT_SECRET, self_client_code
 from sandbox.services.running import RunningServices, running_services
@@ -40,16 +41,21 @@ class Place:
         return self.folder / "gatehouse.toml"
 
     def set(self, path: str, value: object) -> None:
-        """Change an answer. `path` consists of the answer's keys, separated by slashes."""
+        """Change an answer. `path` consists of the answer's keys, separated by slashes.
+
+        None removes the answer.
+        """
         answers, (*keys, last) = self.answers, path.split("/")
         for key in keys:
             answers = answers[key]
         answers[last] = value
+        if value is None:
+            del answers[last]
 
     async def set_up(self) -> tuple[int, str]:
         """Run `gatehouse setup` with the answers, and return the exit status and the output."""
-        file = self.folder / "answers.json"
-        file.write_text(json.dumps(self.answers), encoding="utf-8")
+        file = self.folder / "answers.toml"
+        file.write_text(tomli_w.dumps(self.answers), encoding="utf-8")
         return await self.run("setup", "--answers", str(file), "--out", str(self.out))
 
     async def run(self, *arguments: str, **environment: str) -> tuple[int, str]:
@@ -78,31 +84,37 @@ class Place:
 
 def right_answers(services: RunningServices) -> dict[str, Any]:
     """Return setup answers that match the initial state of the stand-ins."""
-    client = {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET}
+    oauth = {
+        "client_id": CLIENT_ID,
+        "client_secret": CLIENT_SECRET,
+        "code": self_client_code("eu"),
+        "token_url": services.token_url,
+    }
+    base_url = services.inventory_url("eu")
     return {
         "slack_bot_token": "xoxb-sandbox",
         "slack_signing_secret": "sandbox-signing-secret",
-        "url": "https://bot.example.com",
         "alerts_channel": "#alerts",
         "approvals_channel": "#approvals",
-        "viewers": ["*"],
-        "operators": ["@otto"],
-        "approvers": ["@Ada Approver", "approvers"],
-        "admins": ["U0ADMIN"],
-        "inventory": {
-            "vendor": "zoho",
-            "base_url": services.url + "/{data_center}/inventory/v1",
-            "token_url": services.token_url,
-            "data_centers": {"eu": {**client, "code": self_client_code("eu")}},
+        "flow_base_url": services.url,
+        "flow_account_sid": FLOW_ACCOUNT_SID,
+        "flow_auth_token": FLOW_AUTH_TOKEN,
+        "email_base_url": services.url,
+        "email_api_key": EMAIL_KEY,
+        "setup": {
+            "url": "https://bot.example.com",
+            "inventory": "zoho",
+            "flow": "twilio",
+            "email": "sendgrid",
         },
-        "flow": {
-            "vendor": "twilio",
-            "base_url": services.url,
-            "account_sid": FLOW_ACCOUNT_SID,
-            "auth_token": FLOW_AUTH_TOKEN,
-            "aliases": {"welcome": WELCOME_FLOW, "survey": SURVEY_FLOW},
+        "roles": {
+            "viewer": ["*"],
+            "operator": ["@otto"],
+            "approver": ["@Ada Approver", "@approvers"],
+            "admin": ["U0ADMIN"],
         },
-        "email": {"vendor": "sendgrid", "base_url": services.url, "api_key": EMAIL_KEY},
+        "inventory_data_centers": {"eu": {"base_url": base_url, "oauth": oauth}},
+        "flow_aliases": {"welcome": WELCOME_FLOW, "survey": SURVEY_FLOW},
     }
 
 

@@ -119,13 +119,26 @@ async def test_a_member_of_a_named_group_can_approve_by_the_policy(with_policies
     assert "People can't approve their own requests [ALLOW_SELF_APPROVAL]" in out
     rule = "requests from S0APPROVERS for at most 4h, up to 5 per person per day"
     assert f"auto: {rule} [FLOW_POLICIES (this flow)]" in out
+    assert all(line.endswith("]") for line in out.splitlines())
+
+
+async def test_person_may_be_named_or_left_out(with_policies) -> None:
+    status, rules = await run(with_policies, "policy", "explain", "survey")
+    assert status == 0
+    assert "approvers: U0APPROVER, S0APPROVERS, U0ADMIN [ROLES]" in rules
+    assert "channel: not set [APPROVALS_CHANNEL]" in rules
+    status, out = await run(with_policies, "policy", "explain", "survey", "@ada")
+    assert status == 0
+    assert "(U0APPROVER) can approve as U0APPROVER [ROLES]" in out
+    assert set(rules.splitlines()) < set(out.splitlines())
 
 
 @pytest.mark.parametrize(
     ("flow", "user", "said"),
     [
         ("nowhere", "U0ADMIN", "There's no flow nowhere."),
-        ("welcome", "U0NOBODY", "Can't look up U0NOBODY: "),
+        ("welcome", "U0NOBODY", "Can't look up U0NOBODY: Slack rejected this: user_not_found"),
+        ("welcome", "@abbel", "Can't look up @abbel: person: No person or user group is named"),
     ],
 )
 async def test_an_unknown_flow_is_exit_status_1(with_policies, flow, user, said) -> None:
