@@ -60,8 +60,8 @@ def set_up(answers: Path | None, out: Path, environment: Mapping[str, str]) -> i
     print(clean(as_table(findings)))
     for reason in refused:
         print(clean(on_one_line(f"Left out of {out}: {reason}")))
-    program = "gatehouse"
-    if Path(sys.argv[0]).name != program:
+    program = shlex.quote(sys.argv[0])
+    if Path(sys.argv[0]).name != "gatehouse":
         program = f"{shlex.quote(sys.executable)} -m bot"
     start = f"{CONFIG}={shlex.quote(str(out))} {program}"
     if refused or not all(finding.is_well for finding in findings):
