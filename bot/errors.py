@@ -12,12 +12,23 @@ from types import MappingProxyType
 from typing import ClassVar, Self
 
 
+@dataclass(frozen=True)
+class Unsent:
+    """What a person typed that had no effect, so that they don't have to type it again.
+
+    `value` is the value of a button that opens a form with it. `texts` don't fit into the button.
+    """
+
+    value: str
+    texts: Sequence[str] = ()
+
+
 class GatehouseError(Exception):
     """The base class of expected errors. Some subclasses have a default `sentence`.
 
     `is_passing` is True if nothing was done and a retry may soon succeed. `closest` contains known
     words that are similar to the `unknown` word, each with a label for its button (an empty label
-    stands for the whole command).
+    stands for the whole command). `unsent` is the command that a form can correct, if any.
     """
 
     outcome: ClassVar[str] = "error"
@@ -25,6 +36,7 @@ class GatehouseError(Exception):
     sentence: str = ""
     unknown: str = ""
     closest: Mapping[str, str] = MappingProxyType({})
+    unsent: Unsent | None = None
 
     def __init__(self, sentence: str = "") -> None:
         self.sentence = sentence or self.sentence
@@ -98,6 +110,7 @@ class TooManyCommands(GatehouseError):
     """The person reached the limit on commands or clicks per minute."""
 
     outcome = "too_many_commands"
+    is_passing = True
 
     def __init__(self, retry_after_seconds: float, noun: str = "commands") -> None:
         seconds = max(1, math.floor(retry_after_seconds) + 1)

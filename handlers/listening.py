@@ -16,7 +16,7 @@ from slack_bolt.async_app import AsyncAck
 
 from bot.app import Gatehouse, SlackParts
 from bot.commands import COMMANDS
-from bot.errors import DatabaseUnavailable, GatehouseError, NotFound, Replayed, UsageError
+from bot.errors import DatabaseUnavailable, GatehouseError, NotFound, Replayed, Unsent, UsageError
 from bot.ops.current_delivery import delivery_id
 from bot.permissions import ACTING, Permission, Person
 from bot.slack.messages import replies
@@ -54,7 +54,7 @@ class Needs:
         permission: None if the person isn't identified, because a job does that or nobody acted.
         place: Where the answer appears.
         pace: The limit that applies, "commands" or "clicks", or "" if none does.
-        filled_form: Returns the value of a button that opens the form again after an error.
+        filled_form: Returns what opens a submitted form again after an error.
         is_counted: False if the job that answers a stored click counts it.
         is_redelivered: True if Slack delivers the request again unless it's acknowledged.
     """
@@ -62,7 +62,7 @@ class Needs:
     permission: Permission | None
     place: AnswerAt = AnswerAt.BELOW
     pace: str = "clicks"
-    filled_form: Callable[[Body], str] | None = None
+    filled_form: Callable[[Body], Unsent] | None = None
     is_counted: bool = True
     is_redelivered: bool = False
 
@@ -236,6 +236,8 @@ def _sentence(error: GatehouseError, body: Body) -> Message:
     message = replies.sorry(error)
     if name.startswith("/"):
         message = replies.with_next_steps(message, error, f"{name} {typed}".strip())
+    if error.unsent:
+        message = replies.with_unsent(message, error.unsent, "Open the form")
     return message
 
 
@@ -243,4 +245,5 @@ def _with_form(message: Message, needs: Needs, body: Body) -> Message:
     """Add a button that opens the submitted form again, if the message is about a form."""
     if needs.filled_form is None:
         return message
-    return replies.with_form(message, needs.filled_form(payloads.part(body, "view")))
+    filled = needs.filled_form(payloads.part(body, "view"))
+    return replies.with_unsent(message, filled, "Try again")

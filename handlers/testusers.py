@@ -1,13 +1,23 @@
 """The `/testusers` command, its form, and the buttons on cards and pages about test users."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from bot.app import Gatehouse
 from bot.approvals.rules import Act
+from bot.approvals.times import LocalTime, moment_of, zone_of
 from bot.commands import FORM, TESTUSERS
-from bot.errors import Conflict, NotConfigured, NotFound, UsageError
+from bot.errors import (
+    Conflict,
+    GatehouseError,
+    NotConfigured,
+    NotFound,
+    Refused,
+    Unsent,
+    UsageError,
+)
 from bot.permissions import Permission, Person
 from bot.slack.messages import ids
 from bot.slack.messages.block_kit import Message, SlackBlock
@@ -17,17 +27,11 @@ from bot.testusers.messages import forms, notes, pages
 from bot.testusers.parse.command import (
     ChangeRequest,
     TestusersRequest,
-    Unclear,
+    parse_form,
     parse_testusers,
     reason_problem,
 )
-from bot.testusers.parse.form import (
-    Prefilled,
-    ShownRequest,
-    moment,
-    parse_form,
-    read_lines,
-)
+from bot.testusers.parse.form import Prefilled, ShownRequest, moment
 from bot.testusers.parts import Parts
 from bot.testusers.rendering import answer_to
 from handlers import payloads
@@ -97,8 +101,13 @@ class Testusers:
     async def answer(self, person: Person, typed: TestusersRequest, body: Body) -> Message | None:
         """Answer `/testusers` with a page, the form, or the result of the requested change."""
         bot = self._bot
-        if isinstance(typed, ChangeRequest | Unclear):
-            return await self._request(person, typed)
+        if isinstance(typed, ChangeRequest):
+            try:
+                return await self._request(person, typed)
+            except GatehouseError as error:
+                if not (error.is_passing or isinstance(error, Refused | NotConfigured)):
+                    error.unsent = typed.filled.unsent()
+                raise
         if show := PAGES.get(typed.form):
             page = pages.FlowPage(typed.flow, text=typed.text)
             return await self._show(show, person, page, body)
@@ -135,13 +144,20 @@ class Testusers:
 
     async def _open_form(self, person: Person, body: Body, known: Prefilled) -> Message | None:
         bot = self._bot
-        flow = bot.flows.named(known.flow) if known.flow else None
+        flow = None
+        with suppress(NotFound):
+            flow = bot.flows.named(known.flow) if known.flow else None
         await asking.require_asking(bot, person, flow=flow)
         trigger_id = payloads.text(body, "trigger_id")
         if not trigger_id:
             return notes.open_form()
         if flow and known.kind == "add" and not (known.duration or known.until):
             known = replace(known, until=await asking.later_end(bot, known))
+        elif isinstance(known.until, LocalTime):
+            zone = zone_of(person.time_zone)
+            until = moment_of(known.until, bot.clock.now(), zone) if zone else None
+            passed = "" if until else f"until {known.until}"
+            known = replace(known, until=until, duration=known.duration or passed)
         form = forms.change_form(
             payloads.response_url(body),
             known,
@@ -163,11 +179,8 @@ class Testusers:
         typed = ChangeRequest("add", known.flow, known.identities, until=until)
         return await self._request(person, typed)
 
-    async def _request(self, person: Person, typed: ChangeRequest | Unclear) -> Message:
+    async def _request(self, person: Person, typed: ChangeRequest) -> Message:
         bot = self._bot
-        if isinstance(typed, Unclear):
-            await asking.require_asking(bot, person)
-            return notes.unclear(typed, await asking.understood(bot, person, typed.understood))
         asked = await asking.ask(bot, person, typed)
         return await answer_to(bot, person, asked, has_typed_time=typed.until is not None)
 
@@ -228,11 +241,9 @@ class Testusers:
         return reading.suggestions(self._bot, person, payloads.value(body))
 
 
-def filled_form(view: Body) -> str:
-    """Return the value of a button that opens the form again, as it was submitted."""
-    form = _typed_form(view)
-    identities, _ = read_lines(form.lines)
-    return replace(form, identities=identities).value()
+def filled_form(view: Body) -> Unsent:
+    """Return what opens the form again, as it was submitted."""
+    return _typed_form(view).unsent()
 
 
 def check_denial(view: Body) -> Mapping[str, str]:

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 LONGEST_SECONDS = 3650 * 86_400
 UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 # A duration can contain each unit once: "1 week 2 days 3 h 4 min 5 s".
-MOST_PARTS = len(UNITS)
+MOST_WORDS = 2 * len(UNITS)
 _UNIT = r"w(?:ks?|eeks?)?|d(?:ays?)?|h(?:rs?|ours?)?|m(?:ins?|inutes?)?|s(?:ecs?|econds?)?"
 _PART = rf"([0-9]{{1,9}})\s*({_UNIT})\s*"
 _PARTS = re.compile(_PART, re.IGNORECASE)
@@ -29,6 +29,18 @@ def parse_duration(text: str) -> int | None:
     return seconds if 0 < seconds <= LONGEST_SECONDS else None
 
 
+def duration_at(words: Sequence[str]) -> tuple[int, int] | None:
+    """Return the duration at the start of `words` in seconds and how many words it spans, if any.
+
+    >>> duration_at(["2", "hours", "+15550100"])
+    (7200, 2)
+    """
+    for count in range(min(len(words), MOST_WORDS), 0, -1):
+        if (seconds := parse_duration(" ".join(words[:count]))) is not None:
+            return seconds, count
+    return None
+
+
 def spell_duration(seconds: int) -> str:
     """Format a duration in the largest unit that divides it evenly, up to days, such as `2h`."""
     unit = next(unit for unit in "dhms" if seconds % UNITS[unit] == 0)
@@ -43,6 +55,10 @@ NOON = 12
 LAST_MINUTE = time(23, 59)
 _CLOCKS = ("%H:%M", "%I%p", "%I %p", "%I:%M%p", "%I:%M %p")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_HOUR = re.compile("[0-9]{1,2}")
+_JOINTS = ("at", "on")
+# "on friday at 6 p.m."
+MOST_TIME_WORDS = 6
 
 
 @dataclass(frozen=True)
@@ -67,16 +83,22 @@ When = LocalTime | datetime
 def parse_when(words: Sequence[str]) -> tuple[LocalTime, int] | None:
     """Return the time at the start of `words` and how many words it spans, or None if there's none.
 
-    >>> parse_when(["friday", "6", "pm", "+15550100"])
-    (LocalTime(at=datetime.time(18, 0), day='friday'), 3)
+    The day can stand before or after the time of day.
+
+    >>> parse_when(["6", "pm", "on", "friday", "+15550100"])
+    (LocalTime(at=datetime.time(18, 0), day='friday'), 4)
     """
-    day = words[0].casefold() if words and _is_day(words[0].casefold()) else ""
-    rest = words[1:3] if day else words[:2]
-    for count in range(len(rest), 0, -1):
-        at = _clock(" ".join(rest[:count]))
-        if at is not None:
-            return LocalTime(at, day), count + bool(day)
-    return (LocalTime(None, day), 1) if day else None
+    for count in range(min(len(words), MOST_TIME_WORDS), 0, -1):
+        parts = [word.casefold().removesuffix(".") for word in words[:count]]
+        days = [part for part in parts if _is_day(part)]
+        clock = " ".join(part for part in parts if part not in (*days, *_JOINTS))
+        if "at" in parts and _HOUR.fullmatch(clock):
+            clock += ":00"
+        at = _clock(clock)
+        is_whole = at is not None if clock else days
+        if is_whole and len(days) <= 1 and parts[-1] not in _JOINTS:
+            return LocalTime(at, "".join(days)), count
+    return None
 
 
 def moment_of(when: When, now: datetime, zone: tzinfo) -> datetime | None:
@@ -119,11 +141,12 @@ def _is_day(text: str) -> bool:
 
 
 def _clock(text: str) -> time | None:
-    if text.casefold() == "noon":
+    plain = text.replace("a.m", "am").replace("p.m", "pm")
+    if plain == "noon":
         return time(NOON)
     for form in _CLOCKS:
         with suppress(ValueError):
-            return datetime.strptime(text.replace(".", ":"), form).time()  # noqa: DTZ007 - no date
+            return datetime.strptime(plain.replace(".", ":"), form).time()  # noqa: DTZ007 - no date
     return None
 
 

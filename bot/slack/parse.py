@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from bot.commands import HELP, Command
 from bot.errors import UsageError
-from bot.spelling import DOUBLE_QUOTES, LONG_DASHES, SINGLE_QUOTES, folded
+from bot.spelling import DOUBLE_QUOTES, SINGLE_QUOTES, folded
 
-MAX_CHARS = 12_000
+MAX_CHARS = 10_000
 """The maximum length of a text to parse, in characters. Slack doesn't document its own limit."""
 _HELP = frozenset({"help", "h", "?"})
 
@@ -38,11 +38,6 @@ class Word:
             return ""
         plain = folded(self.text)
         return plain.lstrip("-") or plain
-
-    @property
-    def is_dash(self) -> bool:
-        """True if the word consists only of long dashes."""
-        return not self.is_quoted and not self.text.strip(LONG_DASHES)
 
 
 def refuse_endless(text: str, command: Command, kind: str | None = None) -> None:
@@ -116,16 +111,20 @@ def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
 def _quoted_word(text: str, start: int, separators: str, never_closed: set[str]) -> Word | None:
     """Return the quoted word at `start`, or None if there is none or if it isn't closed.
 
-    A quoted word ends at a quotation mark before a separator, so `"a"b c"` is one word.
+    A quoted word ends at a quotation mark that no letter or digit follows, so `"a"b c"` is one
+    word. In `"a"-b`, more follows before the next separator, so that isn't a quoted word.
     `never_closed` collects sets of quotes that are never closed, to avoid repeated searches.
     """
+    # The limit keeps this linear.
+    more = re.compile(rf"[^{separators}]{{0,40}}?[^\W_]")
     for marks in (DOUBLE_QUOTES, SINGLE_QUOTES):
         if text[start] in marks and marks not in never_closed:
-            closing = re.compile(rf"[{marks}](?=[{separators}]|$)").search(text, start + 1)
-            if closing:
+            closing = re.compile(rf"[{marks}](?!\w)").search(text, start + 1)
+            if closing is None:
+                never_closed.add(marks)
+            elif not more.match(text, closing.end()):
                 inside = recover(text[start + 1 : closing.start()])
                 return Word(inside, True, start, closing.end())
-            never_closed.add(marks)
     return None
 
 
@@ -144,6 +143,9 @@ def _typed(match: re.Match[str]) -> str:
         typed = re.sub(r"^(?:mailto|tel):", "", target)
     elif target.startswith("tel:"):
         typed = label if re.sub(r"\D", "", bare) == re.sub(r"\D", "", label) else markup
-    elif label.rstrip("/") in (target.rstrip("/"), bare.rstrip("/")):
+    elif label.rstrip("/").casefold() in (
+        target.rstrip("/").casefold(),
+        bare.rstrip("/").casefold(),
+    ):
         typed = label
     return re.sub(r"&(?:amp|lt|gt);", lambda entity: _ENTITIES[entity.group()], typed)

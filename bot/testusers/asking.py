@@ -13,7 +13,7 @@ from bot.approvals.rules import (
     is_automatic,
     rule_id,
 )
-from bot.approvals.times import spell_duration, zone_of
+from bot.approvals.times import zone_of
 from bot.errors import Conflict
 from bot.flows.rules.flows import Flow
 from bot.flows.rules.identities import identities_problem, meant_on
@@ -260,22 +260,3 @@ async def later_end(bot: Parts, known: Prefilled) -> datetime | None:
     ends_at, granted_at = max(ends, default=(now, now))
     more = timedelta(seconds=known.more_seconds) or ends_at - granted_at
     return ends_at + more if more else None
-
-
-async def understood(bot: Parts, person: Person, command: ChangeRequest) -> Prefilled:
-    """Return the form's values for a command.
-
-    Raises:
-        NotFound: The flow or a preset doesn't exist.
-        UsageError: The end of access has passed.
-    """
-    until = end_of(person.time_zone, command, await bot.database.now())
-    seconds = command.duration_seconds
-    return Prefilled(
-        bot.flows.named(command.flow).sid,
-        command.kind,
-        await identities_of(bot, command),
-        spell_duration(seconds) if seconds else "",
-        until,
-        command.reason,
-    )

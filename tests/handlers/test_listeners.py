@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from bot.errors import NotFound
+from bot.errors import NotFound, Unsent
 from bot.permissions import Permission
 from bot.slack.messages.block_kit import Message
 from handlers import listening, progress
@@ -168,7 +168,9 @@ async def test_forms_over_the_limit_are_declined_kindly(is_stored):
         if is_stored:
             listener = bot.app.listening.before_ack(work, STORED_CLICK)
         else:
-            asks = Needs(Permission.ASK_FOR_HELP, AnswerAt.NEW_MESSAGE, filled_form=lambda _: "7")
+            asks = Needs(
+                Permission.ASK_FOR_HELP, AnswerAt.NEW_MESSAGE, filled_form=lambda _: Unsent("7")
+            )
             listener = bot.app.listening.after_ack(work, asks)
         bot.app.view("form")(listener)
         asked = EntryPoint("submission", "form", None, "{}")

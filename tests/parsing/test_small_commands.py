@@ -113,7 +113,7 @@ def test_audit_shows_one_to_fifty_entries(number):
         (parse_ratelimits, "check", "Which organization"),
         (parse_ratelimits, "plan standard", "which plan"),
         (parse_ratelimits, "plan 1 gold", "free, standard, professional, premium, enterprise"),
-        (parse_ratelimits, "x" * 12_001, "at most 12,000 characters"),
+        (parse_ratelimits, "x" * 12_001, "at most 10,000 characters"),
         (parse_emailkey, "chek", "Unknown subcommand “chek”. Did you mean “check”"),
         (parse_emailkey, "templates 2", "Use /emailkey templates with nothing after it"),
         (parse_gatehouse, "status now", "Use /gatehouse status with nothing after it"),

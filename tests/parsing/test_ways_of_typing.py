@@ -1,5 +1,7 @@
 """No matter how people type an identity, the bot either reads it correctly or refuses it."""
 
+from operator import itemgetter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,8 +9,8 @@ from hypothesis import strategies as st
 from bot.errors import UsageError
 from bot.flows.rules.identities import identities_problem
 from bot.slack.parse import escaped
-from bot.testusers.parse.command import ChangeRequest, Subcommand, parse_testusers
-from bot.testusers.parse.form import Prefilled, as_line, parse_form
+from bot.testusers.parse.command import ChangeRequest, Subcommand, parse_form, parse_testusers
+from bot.testusers.parse.form import Prefilled, as_line
 from handlers.conversation import command_in, unwrapped
 
 VALUE = st.from_regex(r"[A-Za-z0-9&+_.*~`-]{1,20}", fullmatch=True)
@@ -53,7 +55,7 @@ def of_form(line: str) -> tuple[str, ...]:
 
 def allowed(identity: str, decoration: str) -> set[tuple[str, ...]]:
     """Return the acceptable results: a refusal, the identity, or the unchanged text."""
-    whole = decoration.format(identity).strip(" ,\u200b")
+    whole = decoration.format(identity).strip(" ,;\u200b")
     return {(), (identity,), (whole,)}
 
 
@@ -116,3 +118,46 @@ def test_command_is_found_in_a_message(written):
 @pytest.mark.parametrize("written", ["", " ", "*", "<@U0BOT>", "\u200b", "``", "<@U0OTHER> orgs"])
 def test_message_without_a_command_has_none(written):
     assert command_in(written, "U0BOT")[0] != "orgs"
+
+
+SEPARATORS = st.sampled_from(
+    [" ", ", ", ",", "; ", ";", "\n", "\u00a0", "\u202f", " \u2014 ", "\n\u2022 ", "\n- ", " & "]
+)
+AROUND = st.sampled_from(
+    ["{}", "\u201c{}\u201d", "\u201e{}\u201c", "\u00ab{}\u00bb", "'{}'", "{};", "1. {}"]
+)
+PEOPLE = st.lists(
+    st.tuples(IDENTITIES, DECORATIONS | AROUND, st.sampled_from([escaped, marked, marked_inside])),
+    min_size=1,
+    max_size=6,
+    unique_by=itemgetter(0),
+)
+
+
+def kept(error: UsageError) -> str:
+    """Return the people that the form's button and the texts to copy contain, one after another."""
+    unsent = error.unsent
+    assert unsent is not None
+    return "".join([*Prefilled.of(unsent.value).lines, *unsent.texts])
+
+
+@given(PEOPLE, SEPARATORS)
+def test_a_list_arrives_unchanged_or_is_refused_and_kept(people, separator):
+    sent = separator.join(decoration.format(mark(item)) for item, decoration, mark in people)
+    identities = of_command(f"remove welcome {sent}")
+    if not identities:
+        with pytest.raises(UsageError) as error:
+            parse_testusers(f"remove welcome {sent}")
+        assert [item for item, *_ in people if item not in kept(error.value)] == []
+        return
+    for identity, (item, decoration, _) in zip(identities, people, strict=True):
+        assert (identity,) in allowed(item, decoration)
+
+
+@given(PEOPLE)
+def test_a_form_with_lines_arrives_unchanged_or_is_refused(people):
+    lines = tuple(decoration.format(item) for item, decoration, _ in people)
+    parsed = parse_form(Prefilled("welcome", "remove", lines=lines))
+    if isinstance(parsed, ChangeRequest):
+        for identity, (item, decoration, _) in zip(parsed.identities, people, strict=True):
+            assert (identity,) in allowed(item, decoration)

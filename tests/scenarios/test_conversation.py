@@ -41,6 +41,7 @@ async def test_anything_else_is_answered_with_what_the_person_can_do(world):
     for text in ("good grief", "🙂", "help", "hi", "add welcome +15550142", "approve", "or"):
         said = await answer(world, VERA, text)
         assert "You can send me these commands, with or without the slash" in said
+        assert "Most used: `/testusers list &lt;flow&gt; [&lt;text&gt;]`, `/ratelimits" in said
         assert "/orgs show" in said
 
 

@@ -210,13 +210,6 @@ async def test_form_that_failed_opens_again_with_what_was_typed(world):
         assert shown in card
 
 
-async def test_form_that_failed_and_does_not_fit_in_a_button_has_none(world):
-    world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="GET"))
-    many = "\n".join(f"x:{'x' * 290}{number}" for number in range(8))
-    answer = await fill_in(world, Flow="welcome", Identities=many)
-    assert answer.buttons == []
-
-
 async def test_a_form_is_returned_if_the_person_cannot_be_looked_up(world):
     world.slack.workspace.faults.error("users.info", "internal_error", times=None)
     workspace = world.slack.workspace

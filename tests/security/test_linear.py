@@ -28,9 +28,9 @@ from bot.settings.sources import find_sources
 from bot.slack.messages import text
 from bot.slack.parse import read_words
 from bot.spelling import folded, tidy_identity
-from bot.testusers.parse.command import parse_testusers
-from bot.testusers.parse.form import Prefilled, parse_form
-from bot.testusers.parse.identities import is_identity, phone_in
+from bot.testusers.parse.command import parse_form, parse_testusers
+from bot.testusers.parse.form import Prefilled
+from bot.testusers.parse.identities import is_identity
 from handlers.conversation import command_in
 from handlers.endpoint import _json, parse_qsl
 
@@ -61,7 +61,6 @@ PARSERS: Mapping[str, Callable[[str], object]] = {
     "words": read_words,
     "words with commas": lambda typed: read_words(typed, commas=True),
     "identity": is_identity,
-    "phone": phone_in,
     "tidy": tidy_identity,
     "folded": folded,
     "duration": parse_duration,

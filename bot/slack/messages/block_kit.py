@@ -135,6 +135,12 @@ def paragraphs(lines: Iterable[str]) -> list[str]:
     return filled
 
 
+def preformatted(typed: str) -> list[str]:
+    """Return code blocks with all of this text, each short enough for one paragraph."""
+    lines = [part for line in typed.split("\n") for part in text.to_copy(line, FILLED_CHARACTERS)]
+    return [f"```\n{paragraph}\n```" for paragraph in paragraphs(lines)]
+
+
 def fields(pairs: Iterable[tuple[str, str]]) -> list[SlackBlock]:
     """Return sections that show up to ten (label, markup) pairs each, in two columns."""
     cells = [_markup(f"*{label}*\n{value}", FIELD_CHARACTERS) for label, value in pairs]

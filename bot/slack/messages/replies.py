@@ -3,9 +3,10 @@
 import re
 from collections.abc import Sequence
 
-from bot.errors import Ambiguous, GatehouseError, UsageError
+from bot.errors import Ambiguous, GatehouseError, Unsent, UsageError
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import Message
+from bot.slack.parse import recover
 
 WORKING = Message("Working on it…")
 STOPPED = Message(
@@ -14,6 +15,8 @@ STOPPED = Message(
 )
 DONE = Message("Done.")
 BUTTONS = 5
+# Longer commands are shown again if an error leaves no button that repeats them.
+SHORT_COMMAND = 40
 
 
 def sorry(error: GatehouseError) -> Message:
@@ -29,7 +32,7 @@ def sorry(error: GatehouseError) -> Message:
 def with_next_steps(message: Message, error: GatehouseError, command: str) -> Message:
     """Add buttons for the closest words. If there are none, add `Try again` for temporary errors.
 
-    `command` is the command as typed, including the slash.
+    `command` is the command as typed, including the slash. If no button can repeat it, it's shown.
     """
     steps = []
     name, _, typed = command.partition(" ")
@@ -41,6 +44,9 @@ def with_next_steps(message: Message, error: GatehouseError, command: str) -> Me
             steps.append((label or rather, rather))
     if not steps and error.is_passing:
         steps = [("Try again", command)]
+    is_kept = steps and len(command) <= block_kit.VALUE_CHARACTERS
+    if not (is_kept or error.unsent) and len(command) > SHORT_COMMAND:
+        return message.plus(lines=_to_copy([recover(command)]))
     return with_commands(message, steps)
 
 
@@ -59,12 +65,17 @@ def said(sentence: str) -> Message:
     return Message(text.sentence(sentence, 1500))
 
 
-def with_form(message: Message, value: str) -> Message:
-    """Add a `Try again` button that opens the form with its values, unless they are too long."""
-    if len(value) > block_kit.VALUE_CHARACTERS:
-        return message
-    button = block_kit.button("Try again", ids.TESTUSERS_EXTEND, value)
-    return message.plus(block_kit.actions(button))
+def with_unsent(message: Message, unsent: Unsent, label: str) -> Message:
+    """Add a button that opens the form with what was typed, and the texts that don't fit."""
+    button = block_kit.button(label, ids.TESTUSERS_EXTEND, unsent.value, style="primary")
+    return message.plus(block_kit.actions(button), lines=_to_copy(unsent.texts))
+
+
+def _to_copy(texts: Sequence[str]) -> list[str]:
+    """Return paragraphs that show all of these texts, for people to copy."""
+    if not texts:
+        return []
+    return ["To copy:", *block_kit.preformatted("\n\n".join(texts))]
 
 
 def choice(several: Ambiguous, action_id: str) -> Message:

@@ -79,6 +79,15 @@ def code(value: str, limit: int = 300) -> str:
     return f"`{_isolated(_escaped(shown))}`"
 
 
+def to_copy(line: str, limit: int) -> list[str]:
+    """Return a line of external text for code blocks, in parts of up to `limit` characters."""
+    shown = UNSEEN.sub(VISIBLE_STAND_IN, spelling.tidy_identity(line)).replace(
+        "```", 3 * STAND_IN_FOR_BACKTICK
+    )
+    size = limit if len(_escaped(shown)) <= limit else limit // len("&amp;")
+    return [_escaped(shown[at : at + size]) for at in range(0, len(shown) or 1, size)]
+
+
 def identity(value: str, limit: int | None = None) -> str:
     """Return an identity as a code span, with ambiguous characters shown as code points.
 

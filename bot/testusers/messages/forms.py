@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from bot.approvals.times import When
 from bot.flows.rules.flows import Flow
 from bot.slack.messages import block_kit, ids
 from bot.slack.messages.block_kit import SlackBlock
 from bot.slack.messages.help import ABOUT_TEST_USERS
 from bot.testusers.messages.phrases import change_of, who
-from bot.testusers.parse.form import Prefilled, ShownRequest, as_line
+from bot.testusers.parse.form import FOR_CHARACTERS, Prefilled, ShownRequest, as_line
 from bot.testusers.rules.requests import MAX_REASON_CHARS, Request
 
 Json = dict[str, Any]
@@ -27,20 +28,18 @@ def change_form(
 
     Args:
         reply_to: The response_url for the reply, or an empty string.
-        filled: The initial values. Identities that don't fit are left out.
-        flow: The preselected flow, if any.
+        filled: The initial values, which fit into a button.
+        flow: The flow, if it's known. Otherwise, the form refuses the typed name.
         is_below: True if the reply appears below the message that the form was opened from.
     """
-    lines = [*map(as_line, filled.identities)]
-    while len("\n".join(lines)) > block_kit.INPUT_CHARACTERS:
-        lines.pop()
+    lines = [*map(as_line, filled.identities), *filled.lines]
     flows: Json = {
         "type": "external_select",
         "min_query_length": 0,
         "placeholder": block_kit.plain_text("Which flow?"),
     }
-    if flow:
-        flows["initial_option"] = block_kit.option(flow.name, flow.name)
+    if name := flow.name if flow else filled.flow:
+        flows["initial_option"] = block_kit.option(name, name)
     options = [block_kit.option(kind.capitalize(), kind) for kind in ("add", "remove")]
     chosen = block_kit.option(filled.kind.capitalize(), filled.kind)
     changes = {"type": "static_select", "options": options, "initial_option": chosen}
@@ -51,14 +50,14 @@ def change_form(
             ids.TESTUSERS_IDENTITIES,
             "Identities",
             _text_input(block_kit.INPUT_CHARACTERS, "\n".join(lines), is_multiline=True),
-            "One per line, e.g. +15550100 or whatsapp:+15550100.",
+            "One per line, e.g. +15550100, whatsapp:+15550100 or @preset.",
         ),
     ]
     optional = (
         (
             ids.TESTUSERS_FOR,
             "For",
-            _text_input(20, filled.duration),
+            _text_input(FOR_CHARACTERS, filled.duration),
             "e.g. 30m, 2h or 3d. Leave empty for no end date.",
         ),
         (ids.TESTUSERS_UNTIL, "Until", _picker(filled.until), "Use this instead of “For”."),
@@ -120,9 +119,11 @@ def _input(
     return {**block, "hint": block_kit.plain_text(hint, 200)} if hint else block
 
 
-def _picker(at: datetime | None) -> SlackBlock:
+def _picker(at: When | None) -> SlackBlock:
     picker = {"type": "datetimepicker"}
-    return {**picker, "initial_date_time": int(at.timestamp())} if at else picker
+    if isinstance(at, datetime):
+        return {**picker, "initial_date_time": int(at.timestamp())}
+    return picker
 
 
 def _text_input(limit: int, value: str = "", *, is_multiline: bool = False) -> SlackBlock:

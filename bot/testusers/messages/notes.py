@@ -14,11 +14,8 @@ from bot.testusers.messages.card import (
     act_buttons,
     change_button,
     extend_buttons,
-    form_button,
 )
 from bot.testusers.messages.phrases import brief, change_of, flow_name, who
-from bot.testusers.parse.command import Unclear
-from bot.testusers.parse.form import Prefilled
 from bot.testusers.rules.requests import Preset, Request
 
 PRESETS_SHOWN = 50
@@ -165,9 +162,3 @@ OPEN_FORM = "Open the form to pick a flow and people."
 def open_form() -> Message:
     """Return a message with a button for the form, because Slack opens forms only after a click."""
     return Message(OPEN_FORM).plus(block_kit.actions(change_button()))
-
-
-def unclear(typed: Unclear, understood: Prefilled) -> Message:
-    """Return a message about words that can't be read, with a button that opens the form."""
-    buttons = form_button("Open the form", understood, style="primary")
-    return Message.of(text.sentence(typed.problem, 1500)).plus(*block_kit.row(buttons))

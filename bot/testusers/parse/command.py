@@ -1,15 +1,25 @@
-"""The parser for `/testusers`, which raises usage errors with a correct example."""
+"""The parsers for `/testusers` and its form, which name what is wrong.
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+A command is sorted into the inputs of the form, so that both are checked by the same function.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal
+from itertools import takewhile
 
-from bot.approvals.times import When, moment_of, zone_of
+from bot.approvals.times import (
+    LocalTime,
+    When,
+    duration_at,
+    moment_of,
+    parse_duration,
+    parse_when,
+    zone_of,
+)
 from bot.commands import FORM, HELP, TESTUSERS
 from bot.errors import UsageError
-from bot.flows.rules.identities import identities_problem, is_sendable
+from bot.flows.rules.identities import is_sendable
 from bot.slack.parse import (
     Word,
     asks_for_help,
@@ -19,33 +29,36 @@ from bot.slack.parse import (
     unknown,
 )
 from bot.spelling import closest, folded
-from bot.testusers.parse.identities import (
-    ENDS,
-    KEYWORDS,
-    is_identity,
-    plain_words,
-    read_identities,
-    unclear,
-)
+from bot.testusers.parse.form import FOR_CHARACTERS, ChangeKind, Prefilled
+from bot.testusers.parse.identities import KEYWORDS, PRESET, is_person, lines_of, read_lines
 from bot.testusers.rules.requests import MAX_REASON_CHARS
 
-PRESET = re.compile(r"@([A-Za-z0-9][A-Za-z0-9._-]{0,39})")
 PRESET_ACTIONS = ("save", "delete")
+# The most words of an end in a reason, with its keyword.
+MOST_END_WORDS = 12
 NO_START = (
     "Changes are applied as soon as they're approved, so you can't use “from”. Ask later instead."
 )
+ONE_END = "Use either “for” or “until”, and use it only once."
+# The readers of the words after these keywords.
+ENDS: Mapping[str, Callable[[Sequence[str]], tuple[int | LocalTime, int] | None]] = {
+    "for": duration_at,
+    "until": parse_when,
+    "from": parse_when,
+}
 # The noun and the examples for each keyword that only works with `add`.
 EXAMPLES = {
     "for": ("a duration", "30m, 2h or 3d"),
     "until": ("a time", "18:00, friday, tomorrow 9:00 or 2026-12-01 09:00"),
 }
 
-ChangeKind = Literal["add", "remove"]
-
 
 @dataclass(frozen=True)
 class ChangeRequest:
-    """A change, as typed. Access ends at `until`, after `duration_seconds`, or never."""
+    """A change, as typed. Access ends at `until`, after `duration_seconds`, or never.
+
+    `filled` is the form with everything as it was typed.
+    """
 
     kind: ChangeKind
     flow: str
@@ -55,6 +68,7 @@ class ChangeRequest:
     reason: str = ""
     presets: tuple[str, ...] = ()
     until: When | None = None
+    filled: Prefilled = field(default=Prefilled(), compare=False)
 
     @property
     def form(self) -> str:
@@ -67,86 +81,114 @@ def misuse(action: str, sentence: str) -> UsageError:
     return TESTUSERS.misuse(sentence, action)
 
 
-@dataclass(frozen=True)
-class Unclear:
-    """A change with words that can't be read. `understood` is the change without these words."""
+def parse_change(kind: ChangeKind, words: Sequence[Word], text: str) -> ChangeRequest:
+    """Return the change requested by the words after `add` or `remove` in the command `text`.
 
-    understood: ChangeRequest
-    problem: str
-
-    @property
-    def form(self) -> str:
-        """The form of the command, which determines the required permission."""
-        return self.understood.form
-
-
-def parse_change(kind: ChangeKind, words: Sequence[Word], text: str) -> ChangeRequest | Unclear:
-    """Return the change requested by the words after `add` or `remove` in the command `text`."""
-    first = words[0] if words else None
-    if first is None or first.keyword in KEYWORDS or is_identity(first.keyword):
-        raise misuse(kind, f"Which flow? Put the flow first, e.g. {kind} welcome …")
-    change = ChangeRequest(kind, first.text, ())
-    named = list[Word]()
-    left = list(words[1:])
+    Raises:
+        UsageError: The change can't be made as it was typed. A form can correct it.
+    """
+    filled, is_now, problems = Prefilled(kind=kind), False, dict[str, str]()
+    left, people = list(words), list[Word]()
+    if left and left[0].keyword not in KEYWORDS and (left[0].is_quoted or not is_person(left[0])):
+        filled = replace(filled, flow=left.pop(0).text)
+    else:
+        problems["flow"] = f"Which flow? Put the flow first, e.g. {kind} welcome …"
     while left:
         word = left.pop(0)
-        if word.keyword in KEYWORDS:
-            change = _with_option(change, word, left, text)
-        elif not word.is_quoted and (preset := PRESET.fullmatch(folded(word.text))):
-            change = replace(change, presets=(*change.presets, preset.group(1)))
+        if word.keyword in ENDS:
+            filled = _with_end(filled, word.keyword, left, problems)
+        elif word.keyword == "because":
+            left.clear()
+            filled = replace(filled, reason=rest_of_line(text, word.end))
+            if not filled.reason:
+                problems["reason"] = "Add a reason after “because”."
+        elif word.keyword == "now":
+            is_now = True
         else:
-            named.append(word)
-    identities, odd = read_identities(named, text)
-    presets = tuple(dict.fromkeys(change.presets))
-    change = replace(change, identities=identities, presets=presets)
-    if odd:
-        return Unclear(change, unclear(odd))
-    if change.identities or not change.presets:
-        _require_identities(kind, change.identities)
-    if change.now and not change.reason:
-        raise misuse("now", "“now” needs a reason. Add “because …” at the end.")
-    return change
+            people.append(word)
+    filled = replace(filled, lines=lines_of(people, text))
+    if is_now and not filled.reason:
+        problems.setdefault("reason", "“now” needs a reason. Add “because …” at the end.")
+    parsed = parse_form(filled)
+    if isinstance(parsed, ChangeRequest) and not problems:
+        return replace(parsed, now=is_now)
+    # What is wrong with the command explains more than what is wrong with the form.
+    wrong = problems if isinstance(parsed, ChangeRequest) else parsed | problems
+    if is_now:
+        wrong |= {"now": "The form asks for approval, so repeat the command to use “now”."}
+    error = misuse("now" if is_now else kind, " ".join(wrong.values()))
+    error.unsent = filled.unsent()
+    raise error
 
 
-def _require_identities(action: str, identities: Sequence[str]) -> None:
-    if problem := identities_problem(identities):
-        raise misuse(action, problem)
-
-
-def _with_option(change: ChangeRequest, word: Word, left: list[Word], text: str) -> ChangeRequest:
-    """Return the change with a keyword's option, and remove the option's words from `left`."""
-    kind, keyword = change.kind, word.keyword
-    if keyword == "now":
-        return replace(change, now=True)
-    if keyword == "from":
-        raise misuse(kind, NO_START)
-    if keyword == "because":
-        left.clear()
-        reason = rest_of_line(text, word.end)
-        if problem := reason_problem(reason) if reason else "Add a reason after “because”.":
-            raise misuse(kind, problem)
-        return replace(change, reason=reason)
-    if kind == "remove":
-        raise misuse(kind, f"“{keyword}” only works with “add”.")
-    if change.duration_seconds or change.until:
-        raise misuse(kind, "Use either “for” or “until”, and use it only once.")
-    typed = plain_words(left)
-    found = ENDS[keyword](typed)
-    if found is None:
-        raise misuse(kind, end_problem(keyword, " ".join(typed[:2])))
-    end, count = found
+def _with_end(
+    filled: Prefilled, keyword: str, left: list[Word], problems: dict[str, str]
+) -> Prefilled:
+    """Return the form with a duration or time, whose words are removed from `left`."""
+    typed = [folded(word.text) for word in takewhile(_is_plain, left)]
+    end, count = ENDS[keyword](typed) or (None, _unreadable(left[: len(typed)]))
+    said = " ".join(typed[:count])
     del left[:count]
-    if isinstance(end, int):
-        return replace(change, duration_seconds=end)
-    return replace(change, until=end)
+    if keyword == "from":
+        problem = NO_START
+    elif filled.kind == "remove":
+        problem = f"“{keyword}” only works with “add”."
+    elif filled.duration or filled.until:
+        problem = ONE_END
+    elif end is None:
+        problem = end_problem(keyword, said)
+    elif isinstance(end, int):
+        return replace(filled, duration=said)
+    else:
+        return replace(filled, until=end)
+    problems.setdefault("duration", problem)
+    # The form can't be sent until somebody corrects this.
+    return replace(filled, duration=f"{filled.duration} {keyword} {said}".strip())
 
 
-def end_problem(keyword: str, typed: str) -> str:
-    """Return a sentence that explains what to type after `for` or `until`."""
-    noun, examples = EXAMPLES[keyword]
-    if not typed:
-        return f"Add {noun} after “{keyword}”, e.g. {examples}."
-    return f"I can't read “{typed[:80]}” as {noun}. Try {examples}."
+def _is_plain(word: Word) -> bool:
+    return not word.is_quoted and word.keyword not in KEYWORDS
+
+
+def _unreadable(words: Sequence[Word]) -> int:
+    """Return how many of these words seem to be one duration or time that can't be read."""
+    count = 0
+    for word in words:
+        if is_person(word) or word.end - words[0].start > FOR_CHARACTERS:
+            break
+        count += 1
+    return count
+
+
+def parse_form(form: Prefilled) -> ChangeRequest | dict[str, str]:
+    """Return the change requested in a form, or a dictionary of problems keyed by input name."""
+    # Messages say “for 2h”, so that can be typed here, too.
+    typed = folded(form.duration).removeprefix("for ")
+    seconds = parse_duration(typed)
+    reason = " ".join(form.reason.split())
+    identities, presets, problem = read_lines(form.lines)
+    wrong = {
+        "flow": "" if form.flow else "Choose a flow.",
+        "lines": problem,
+        "reason": reason_problem(reason) or _end_in_reason(form),
+    }
+    if typed and form.until:
+        wrong["duration"] = "Fill in “For” or “Until”, not both."
+    elif typed and not seconds:
+        wrong["duration"] = end_problem("for", typed)
+    if form.kind == "remove":
+        wrong["duration"] = "A duration only works with Add." if typed else ""
+        wrong["until"] = "An end date only works with Add." if form.until else ""
+    return {name: problem for name, problem in wrong.items() if problem} or ChangeRequest(
+        form.kind,
+        form.flow,
+        identities,
+        seconds,
+        reason=reason,
+        presets=presets,
+        until=form.until,
+        filled=form,
+    )
 
 
 def reason_problem(reason: str) -> str | None:
@@ -161,6 +203,31 @@ def reason_problem(reason: str) -> str | None:
     return None
 
 
+def _end_in_reason(form: Prefilled) -> str:
+    """Return a question if an addition has no end, but its reason ends in one (`… for 2h`)."""
+    if form.kind == "remove" or form.duration or form.until:
+        return ""
+    words = form.reason.split()[-MOST_END_WORDS:]
+    plain = [folded(word).strip(".,;:!?()[]-") for word in words]
+    for at, word in enumerate(plain):
+        rest = plain[at + 1 :]
+        if word in EXAMPLES and (end := ENDS[word](rest)) and end[1] == len(rest):
+            return (
+                f"The reason ends in “{' '.join(words[at:])}”, but there's no end date. Should"
+                " access end then? If so, move these words out of the reason. Otherwise, put them"
+                " in quotes."
+            )
+    return ""
+
+
+def end_problem(keyword: str, typed: str) -> str:
+    """Return a sentence that explains what to type after `for` or `until`."""
+    noun, examples = EXAMPLES[keyword]
+    if not typed:
+        return f"Add {noun} after “{keyword}”, e.g. {examples}."
+    return f"I can't read “{typed}” as {noun}. Try {examples}."
+
+
 def end_of(time_zone: str, requested: ChangeRequest, now: datetime) -> datetime | None:
     """Return the fixed end of the requested access, if any. Typed times are in `time_zone`."""
     if requested.until is None:
@@ -171,7 +238,8 @@ def end_of(time_zone: str, requested: ChangeRequest, now: datetime) -> datetime 
         raise misuse("add", problem)
     ends_at = moment_of(requested.until, now, zone)
     if ends_at is None:
-        raise misuse("add", "That time has already passed, or it's more than ten years away.")
+        typed = f"“{requested.until}”" if isinstance(requested.until, LocalTime) else "That time"
+        raise misuse("add", f"{typed} has already passed, or it's more than ten years away.")
     return ends_at
 
 
@@ -188,7 +256,7 @@ class Subcommand:
     identities: tuple[str, ...] = ()
 
 
-TestusersRequest = ChangeRequest | Unclear | Subcommand
+TestusersRequest = ChangeRequest | Subcommand
 
 
 def parse_testusers(text: str) -> TestusersRequest:
@@ -198,7 +266,7 @@ def parse_testusers(text: str) -> TestusersRequest:
         UsageError: The text can't be parsed.
     """
     refuse_endless(text, TESTUSERS, "add")
-    words = [word for word in read_words(text, commas=True) if not word.is_dash]
+    words = read_words(text, commas=True)
     if not words:
         return Subcommand(FORM)
     if asks_for_help(words[:1]):
@@ -234,8 +302,7 @@ def _parse_preset(words: Sequence[Word], text: str) -> Subcommand:
         if more:
             raise misuse("save_preset", f"Unexpected word: “{more[0].text[:80]}”.")
         return Subcommand("delete_preset", text=name)
-    identities, odd = read_identities(more, text)
-    if odd:
-        raise misuse("save_preset", unclear(odd))
-    _require_identities("save_preset", identities)
+    identities, presets, wrong = read_lines(lines_of(more, text))
+    if presets or wrong:
+        raise misuse("save_preset", wrong or "A preset can't contain other presets.")
     return Subcommand("save_preset", text=name, identities=identities)

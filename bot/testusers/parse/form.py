@@ -1,22 +1,24 @@
-"""The parser for the `/testusers` form, and the values that buttons fill in."""
+"""The values in the `/testusers` form, and in the buttons that open it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Any, Literal
 
-from pydantic import Field
+from bot.approvals.times import When
+from bot.errors import Unsent
+from bot.slack.messages.block_kit import OPTION_CHARACTERS, VALUE_CHARACTERS, ButtonValue
+from bot.testusers.parse.identities import read_lines
+from bot.testusers.rules.requests import MAX_REASON_CHARS
 
-from bot.approvals.times import parse_duration
-from bot.flows.rules.identities import identities_problem
-from bot.slack.messages.block_kit import ButtonValue
-from bot.slack.parse import escaped, read_words
-from bot.spelling import DOUBLE_QUOTES, folded
-from bot.testusers.parse.command import ChangeKind, ChangeRequest, end_problem, reason_problem
-from bot.testusers.parse.identities import OddWord, read_identities, unclear
+FOR_CHARACTERS = 80
+# The most characters of these inputs.
+LIMITS = {
+    "flow": OPTION_CHARACTERS,
+    "duration": FOR_CHARACTERS,
+    "reason": MAX_REASON_CHARS,
+}
 
-# The number of characters of a line that an error names.
-LINE_CHARACTERS = 80
+ChangeKind = Literal["add", "remove"]
 
 
 @dataclass(frozen=True)
@@ -31,17 +33,30 @@ class Prefilled(ButtonValue):
         until: The end of access.
         reason: The reason as typed.
         more_seconds: The number of seconds that a button adds without opening the form.
-        lines: The lines of the identities input, as typed. Buttons don't store them.
+        lines: More lines of the identities input, as typed.
     """
 
     flow: str = ""
     kind: ChangeKind = "add"
     identities: tuple[str, ...] = ()
     duration: str = ""
-    until: datetime | None = None
+    until: When | None = None
     reason: str = ""
     more_seconds: int = 0
-    lines: Annotated[tuple[str, ...], Field(exclude=True)] = ()
+    lines: tuple[str, ...] = ()
+
+    def unsent(self) -> Unsent:
+        """Return the value of a button that opens the form, and the texts that don't fit."""
+        fitting, texts = self, list[str]()
+        for name, limit in LIMITS.items():
+            if len(typed := getattr(self, name)) > limit:
+                empty: Any = {name: ""}
+                fitting = replace(fitting, **empty)
+                texts.append(typed)
+        if len(fitting.value()) > VALUE_CHARACTERS:
+            fitting = replace(fitting, identities=(), lines=())
+            texts.append("\n".join((*map(as_line, self.identities), *self.lines)))
+        return Unsent(fitting.value(), tuple(texts))
 
 
 @dataclass(frozen=True)
@@ -65,65 +80,15 @@ class ShownRequest:
         return cls(request_id, int(version) if version.isdecimal() else 0)
 
 
-def parse_form(form: Prefilled) -> ChangeRequest | dict[str, str]:
-    """Return the change requested in a form, or a dictionary of problems keyed by input name.
-
-    Each line is an identity.
-    """
-    # Messages say “for 2h”, so that can be typed here, too.
-    typed = folded(form.duration).removeprefix("for ")
-    seconds = parse_duration(typed)
-    reason = " ".join(form.reason.split())
-    identities, problem = read_lines(form.lines)
-    wrong = {
-        "flow": "" if form.flow else "Choose a flow.",
-        "lines": problem or identities_problem(identities),
-        "reason": reason_problem(reason),
-    }
-    if typed and form.until:
-        wrong["duration"] = "Fill in “For” or “Until”, not both."
-    elif typed and not seconds:
-        wrong["duration"] = end_problem("for", typed)
-    if form.kind == "remove":
-        wrong["duration"] = "A duration only works with Add." if typed else ""
-        wrong["until"] = "An end date only works with Add." if form.until else ""
-    if found := {name: problem for name, problem in wrong.items() if problem}:
-        return found
-    return ChangeRequest(form.kind, form.flow, identities, seconds, reason=reason, until=form.until)
-
-
-def read_lines(lines: Sequence[str]) -> tuple[tuple[str, ...], str]:
-    """Return the identities on these lines, and a sentence about lines that can't be read, if any.
-
-    Each line is one identity, typed as in the command.
-    """
-    identities = list[str]()
-    odd = list[OddWord]()
-    problems = list[str]()
-    for line in lines:
-        typed = escaped(line)
-        found, others = read_identities(read_words(typed, commas=True), typed)
-        identities += found
-        if len(others) > 1 and not found:
-            others = (OddWord(line.strip()),)
-        odd += others
-        if found and len(found) + len(others) > 1 and not problems:
-            shown = line.strip()[:LINE_CHARACTERS]
-            problems.append(f"Each identity needs a line of its own: “{shown}”.")
-    if odd:
-        problems.append(unclear(odd))
-    return tuple(identities), " ".join(problems)
-
-
 def as_line(identity: str) -> str:
-    """Return a form line for exactly this identity, in quotation marks if necessary."""
-    return identity if read_lines([identity]) == ((identity,), "") else quoted(identity)
+    """Return a form line for exactly this identity, in quotation marks if necessary.
 
-
-def quoted(identity: str) -> str:
-    """Put an identity in single or double quotation marks, whichever it doesn't contain."""
-    mark = "'" if any(mark in identity for mark in DOUBLE_QUOTES) else '"'
-    return f"{mark}{identity}{mark}"
+    An identity with both kinds of quotation marks might be refused in the form.
+    """
+    for line in (identity, f'"{identity}"', f"'{identity}'"):
+        if read_lines([line])[:2] == ((identity,), ()):
+            return line
+    return identity
 
 
 def moment(seconds: str) -> datetime | None:

@@ -1,29 +1,21 @@
-"""Identities as typed in commands and forms.
+"""Identities as people type them in commands, forms and direct messages.
 
 An identity is a phone number, an email address, a `scheme:value`, or anything in quotes. Any
-other word is refused, in the command and in the form.
+other word is refused, however it was sent.
 """
 
 import re
-import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import takewhile
+from collections.abc import Sequence
 
-from bot.approvals.times import MOST_PARTS, LocalTime, parse_duration, parse_when
-from bot.flows.rules.identities import MAX_IDENTITY_BYTES
-from bot.slack.parse import Word
-from bot.spelling import (
-    LONG_DASHES,
-    closest,
-    folded,
-    tidy_identity,
-)
+from bot.flows.rules.identities import identities_problem
+from bot.slack.parse import Word, escaped, read_words, recover
+from bot.spelling import DOUBLE_QUOTES, LONG_DASHES, SINGLE_QUOTES, folded, tidy_identity
 
 KEYWORDS = frozenset({"for", "from", "until", "now", "because"})
+PRESET = re.compile(r"@([A-Za-z0-9][A-Za-z0-9._-]{0,39})")
 MOST_DIGITS = 15
-# The fewest characters of a phone number that is found in a word: a `+` and seven digits.
-FEWEST_CHARACTERS = 8
+# Stands for a character that was lost or can't be seen.
+REPLACEMENT = "\ufffd"
 # The number of words, and of characters of each word, that an error names.
 WORDS_NAMED = 10
 NAME_CHARACTERS = 80
@@ -32,181 +24,138 @@ _LETTER = r"[^\W_]"
 # that Slack uses for formatting (`*`, `~` and backticks). An address can contain non-ASCII letters.
 _ATOM = r"[\w!#$%&'+/=?^-]+"
 _LABEL = rf"{_LETTER}(?:[\w-]*{_LETTER})?"
-_EMAIL = rf"{_LETTER}(?:{_ATOM})?(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})+"
-_IDENTITY = re.compile(
-    rf"\+[0-9]{{1,{MOST_DIGITS}}}"
-    rf"|(?!(?:{'|'.join(sorted(KEYWORDS))}):)[a-z][a-z0-9+.-]*:\S+"
-    rf"|{_EMAIL}",
+_EMAIL = re.compile(rf"{_LETTER}(?:{_ATOM})?(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})+")
+_PHONE = re.compile(rf"\+[0-9]{{1,{MOST_DIGITS}}}")
+_CHAT = re.compile(rf"[a-z][a-z0-9+.-]*:([^\s;{DOUBLE_QUOTES}]+)", re.IGNORECASE)
+# The addresses of web pages, mailboxes and telephones look like chat addresses.
+_NO_CHAT = re.compile(
+    rf"(?:{'|'.join(sorted(KEYWORDS))}"
+    r"|(?:\S*:)?(?:https?|wss?|s?ftps?|file|slack|www|mailto|e-?mail|mms|smsto|sms|tel|telephone"
+    r"|phone|mobile|callto|fax)):",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"(?:\+|00|\(\+)[0-9()./\s-]+")
-_DASH = re.compile(f"[{LONG_DASHES}]")
-_DATE = r"\d{4}-\d{2}-\d{2}"
-_GAP = rf"[ \u00a0().{LONG_DASHES}/-]{{0,2}}"
-# A date or a time after a number isn't part of it.
-_PHONE = rf"\+?\(?\d(?:{_GAP}(?!{_DATE})\d)*(?!\w|:\d)"
-# In a command, any white space can stand between the parts of a number.
-_SPACED_NUMBER = re.compile(_PHONE.replace(_GAP, rf"[\s().{LONG_DASHES}/-]*"))
-_LINK = r"(?:https?|ftp|file|slack)://\S+"
-# The local part has at most 64 characters (RFC 5321), which also limits the time to find it.
-_MAIL = rf"(?=[^@]{{1,64}}@){_EMAIL}"
-_SCHEME = r"[A-Za-z][A-Za-z0-9+.-]{1,30}:[^\s,;<>\"'()]+"
-_CANDIDATE = re.compile(
-    rf"(?P<link>{_LINK})|(?<![\w.:+-])(?:mailto:)?(?P<mail>{_MAIL})|(?P<date>{_DATE})"
-    rf"|(?<![^\W_])(?<!\w_)(?P<scheme>{_SCHEME})|(?<![\w.:+])(?P<phone>{_PHONE})"
-)
-_ENDS = ".,;:!?)]}"
-_MARKS = "*_~`"
+_GAP = rf"(?:[^\S\r\n]|[().{LONG_DASHES}/-])*+"
+# A number that may have gaps, on one line.
+_NUMBER = re.compile(rf"(?:[a-z][a-z0-9+.-]*:)?{_GAP}\+?(?:{_GAP}\d)+[^\w\s,]*", re.IGNORECASE)
+_LIST_NUMBER = re.compile(r"[0-9]{1,3}[.)]")
+# Phones replace typewriter apostrophes inside words.
+_APOSTROPHE = re.compile(rf"(?<={_LETTER})[{SINGLE_QUOTES}](?={_LETTER})")
 
 
 def is_identity(text: str) -> bool:
     """Return True for `+` followed by up to 15 digits, a `scheme:value`, or an email address.
 
+    A number behind a scheme also has a `+` and only digits.
+
     >>> [is_identity(typed) for typed in ("+15550142", "+1 555 0142", "ada", "ada@example.com")]
     [True, False, False, True]
     """
-    return _IDENTITY.fullmatch(text) is not None
+    if _PHONE.fullmatch(text) or _EMAIL.fullmatch(text):
+        return True
+    chat = _CHAT.fullmatch(text)
+    if chat is None or _NO_CHAT.match(text) or "://" in text:
+        return False
+    value = chat.group(1)
+    is_number = value.startswith("+") and "@" not in value
+    is_name = not is_number and any(map(str.isalpha, value))
+    return is_name or _PHONE.fullmatch(value) is not None
 
 
-def phone_in(text: str) -> str:
-    """Return the phone number without separators, or an empty string if the text isn't one.
+def is_person(word: Word) -> bool:
+    """Return True if the word is an identity or the name of a preset."""
+    return _identity_in(word) is not None or _preset_in(word) is not None
 
-    >>> phone_in("+49 (0) 170 555-0142")
-    '+491705550142'
+
+def _identity_in(word: Word) -> str | None:
+    if word.is_quoted:
+        return word.text
+    typed = tidy_identity(word.text)
+    plain = _APOSTROPHE.sub("'", typed)
+    return typed if is_identity(typed) else plain if _EMAIL.fullmatch(plain) else None
+
+
+def _preset_in(word: Word) -> str | None:
+    preset = None if word.is_quoted else PRESET.fullmatch(folded(word.text))
+    return preset.group(1) if preset else None
+
+
+def people_in(words: Sequence[Word], text: str) -> list[Word]:
+    """Return the words of `text` that stand for people, with each phone number as one word.
+
+    The marks of a list (words without a letter or a digit, and numbers such as `1.` before a word)
+    are left out.
     """
-    plain = _DASH.sub("-", text)
-    if not _NUMBER.fullmatch(plain):
-        return ""
-    digits = re.sub("[^0-9]", "", plain.replace("(0)", ""))
-    digits = digits if "+" in plain else digits.removeprefix("00")
-    return f"+{digits}" if 0 < len(digits) <= MOST_DIGITS else ""
-
-
-def _identities_in(text: str) -> Iterator[str]:
-    for match in _CANDIDATE.finditer(text):
-        kind = match.lastgroup or ""
-        found = match[kind]
-        before = text[match.start() - 1 : match.start()]
-        # Formatting ends at the mark with which it began.
-        while found[-1:] in {*_ENDS} or (found[-1:] in {*_MARKS} and found[-1:] == before):
-            found = found[:-1]
-        scheme, _, value = found.partition(":")
-        if kind == "mail":
-            yield found
-        elif kind == "phone" or scheme.casefold() == "tel":
-            number = phone_in(value or found)
-            if len(number) >= FEWEST_CHARACTERS:
-                yield number
-        # Accept `whatsapp:+1555`, but not `Note:this`.
-        elif kind == "scheme" and (scheme.islower() or re.search(r"[\d@]", value)):
-            yield from filter(is_identity, [found])
-
-
-@dataclass(frozen=True)
-class OddWord:
-    """A word that isn't an identity, or the words of a duration, a time or a phone number.
-
-    `meant` is the identity or keyword that was probably meant, if any. `keyword` is the keyword
-    that must precede a duration or a time.
-    """
-
-    typed: str
-    meant: str = ""
-    keyword: str = ""
-
-
-def read_identities(
-    words: Sequence[Word], text: str
-) -> tuple[tuple[str, ...], tuple[OddWord, ...]]:
-    """Return the identities among these words of `text`, and the words that aren't identities.
-
-    Characters that phones add are removed, except in quotation marks.
-    """
-    identities = list[str]()
-    odd = list[OddWord]()
+    people = list[Word]()
     at = 0
     while at < len(words):
-        ahead = words[at : at + 2 * MOST_PARTS]
-        keyword, count = _time_at(ahead)
-        count = count or _words_of_number(ahead, text)
-        typed = " ".join(word.text for word in ahead[:count])
-        tidied = tidy_identity(typed) or typed
-        if ahead[0].is_quoted:
-            identities.append(typed)
-        elif is_identity(tidied):
-            identities.append(tidied)
-        else:
-            odd.append(OddWord(tidied, "" if keyword else _meant(tidied), keyword))
+        word = words[at]
+        is_mark = not (word.is_quoted or any(map(str.isalnum, word.text)))
+        count = 1 if is_mark and "+" not in word.text else _words_of_number(words, at, text)
         at += count
-    return tuple(identities), tuple(odd)
+        is_mark |= at < len(words) and _LIST_NUMBER.fullmatch(word.text) is not None
+        if count > 1:
+            end = words[at - 1].end
+            people.append(Word(recover(text[word.start : end]), False, word.start, end))
+        elif word.is_quoted or not is_mark:
+            people.append(word)
+    return people
 
 
-def plain_words(words: Sequence[Word]) -> list[str]:
-    """Return the words up to the next keyword or quoted word, in a form for comparing them."""
-    is_plain = takewhile(lambda word: not word.is_quoted and word.keyword not in KEYWORDS, words)
-    return [folded(word.text) for word in is_plain]
+def lines_of(words: Sequence[Word], text: str) -> tuple[str, ...]:
+    """Return the people in these words of `text` as the lines of a form, exactly as typed."""
+    return tuple(recover(text[one.start : one.end]) for one in people_in(words, text))
 
 
-def duration_at(typed: Sequence[str]) -> tuple[int, int] | None:
-    """Return the duration at the start in seconds, and how many words it spans, if there's one."""
-    for count in range(min(len(typed), 2 * MOST_PARTS), 0, -1):
-        if (seconds := parse_duration(" ".join(typed[:count]))) is not None:
-            return seconds, count
-    return None
+def read_lines(lines: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+    """Return the identities and presets on these lines, and a sentence about what is wrong, if any.
+
+    Each line is one identity or preset. This is the one place that decides what an identity is: for
+    forms, commands, direct messages, presets and programs. Characters that phones add are removed,
+    except in quotation marks.
+    """
+    identities, presets, odd, problems = list[str](), list[str](), list[str](), list[str]()
+    for line in lines:
+        typed = escaped(line)
+        words = people_in(read_words(typed, commas=True), typed)
+        strangers = list[str]()
+        for word in words:
+            if preset := _preset_in(word):
+                presets.append(preset)
+            elif (identity := _identity_in(word)) is not None:
+                identities.append(identity)
+            else:
+                strangers.append(tidy_identity(word.text) or word.text)
+        if len(words) > 1 and len(strangers) == len(words):
+            strangers = [line]
+        elif len(words) > 1 and not problems:
+            shown = line.strip()[:NAME_CHARACTERS]
+            problems.append(f"Each identity needs a line of its own: “{shown}”.")
+        odd += strangers
+    if odd:
+        problems.append(_unclear(odd))
+    elif REPLACEMENT in "".join(lines):
+        problems.append(f"“{REPLACEMENT}” stands for a character that was lost. Please retype it.")
+    elif not problems and (identities or not presets):
+        problems.append(identities_problem(identities) or "")
+    return tuple(identities), tuple(dict.fromkeys(presets)), " ".join(problems)
 
 
-# The reader of the words after each of these keywords.
-ENDS: Mapping[str, Callable[[Sequence[str]], tuple[int | LocalTime, int] | None]] = {
-    "for": duration_at,
-    "until": parse_when,
-}
-
-
-def _time_at(words: Sequence[Word]) -> tuple[str, int]:
-    """Return the keyword for a duration or time at the start, and how many words it spans."""
-    typed = plain_words(words)
-    for keyword, read in ENDS.items():
-        if found := read(typed):
-            return keyword, found[1]
-    return "", 0
-
-
-def _words_of_number(words: Sequence[Word], text: str) -> int:
-    """Return how many words at the start are one phone number that was typed with spaces."""
-    number = _SPACED_NUMBER.match(text, words[0].start, words[-1].end)
+def _words_of_number(words: Sequence[Word], at: int, text: str) -> int:
+    """Return how many words from `at` are one phone number that was typed with spaces."""
+    number = _NUMBER.match(text, words[at].start)
     count = 1
-    while number and count < len(words) and words[count].end <= number.end():
-        if _time_at(words[count:])[1]:
-            break
+    while number and at + count < len(words) and words[at + count].end <= number.end():
         count += 1
     return count
 
 
-def _meant(typed: str) -> str:
-    """Return the identity or keyword that was probably meant, or an empty string."""
-    if len(typed) > MAX_IDENTITY_BYTES:
-        return ""
-    plain = unicodedata.normalize("NFKC", typed)
-    found = [phone_in(plain), *_identities_in(plain)]
-    near = [keyword for keyword in closest(typed, sorted(KEYWORDS)) if keyword != folded(typed)]
-    return next(filter(None, [*found, *near]), "")
-
-
-def unclear(odd: Sequence[OddWord]) -> str:
-    """Return the error text for words that aren't identities, with what was probably meant."""
-    names = [f"“{word.typed[:NAME_CHARACTERS]}”" for word in odd]
+def _unclear(odd: Sequence[str]) -> str:
+    names = [f"“{' '.join(typed.split())[:NAME_CHARACTERS]}”" for typed in odd]
     if len(names) > WORDS_NAMED:
         names[WORDS_NAMED:] = [f"{len(names) - WORDS_NAMED} more words"]
-    looks = "don't look" if len(names) > 1 else "doesn't look"
-    known = "a phone number (+ and digits), an email address or a chat address (whatsapp:+15550100)"
-    sentences = [f"{_joined(names)} {looks} like {known}."]
-    sentences += [f"Write “{word.keyword} {word.typed}”." for word in odd if word.keyword]
-    if meant := [f"“{word.meant}”" for word in odd[:WORDS_NAMED] if word.meant]:
-        sentences.append(f"Did you mean {_joined(meant)}?")
-    sentences.append("To use a word as typed, put it in quotes.")
-    return " ".join(sentences)
-
-
-def _joined(names: Sequence[str]) -> str:
     *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
+    named = f"{', '.join(first)} and {last} don't" if first else f"{last} doesn't"
+    return (
+        f"{named} look like a phone number (+15550142, without blanks), an email address or a chat"
+        " address (whatsapp:+15550142). To use a word as it is, put it in quotes."
+    )
