@@ -70,7 +70,7 @@ def default_people() -> list[Person]:
     """Return at least one person for each role, and three people whom the bot must refuse."""
     return [
         Person("U0OPERATOR", "otto", "Otto Operator", "operator"),
-        Person("U0APPROVER", "ada", "Ada Approver", "approver", tz="Europe/London"),
+        Person("U0APPROVER", "ada", "Ada Approver", "approver"),
         Person("U0APPROVER2", "abel", "Abel Approver", "approver", tz="America/New_York"),
         Person("U0ADMIN", "adam", "Adam Admin", "admin"),
         Person("U0VIEWER", "vera", "Vera Viewer", "viewer", tz="Asia/Tokyo"),

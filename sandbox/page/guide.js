@@ -72,6 +72,10 @@ const INTRODUCTION =
   "Slack. It also watches API limits. This is the real bot in a Slack-like page on your machine. " +
   "Try it:";
 
+const NEXT =
+  "That’s all. Next, look at Home, run a greedy script under Services, or install Gatehouse " +
+  "for your team (docs/install.md).";
+
 const tip = el("p", { class: "tip", role: "status" });
 let items = [];
 
@@ -141,6 +145,10 @@ export function showGuide() {
     if (button.getAttribute("aria-current")) tip.hidden = isLeft || isOver;
     if (isWaiting(step)) button.setAttribute("aria-disabled", "true");
     else button.removeAttribute("aria-disabled");
+  }
+  if (items.length && items.every(({ node }) => node.classList.contains("done"))) {
+    tip.textContent = NEXT;
+    tip.hidden = false;
   }
   const isFresh = items.length > 0 && store.channel === GENERAL && !topLevel(GENERAL).length;
   document.body.classList.toggle("fresh", isFresh);

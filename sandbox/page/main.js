@@ -207,7 +207,7 @@ async function start() {
     if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open]"))
       return;
     if (document.body.classList.contains("side-open")) openSide(false);
-    else if (beside && byId("beside").contains(document.activeElement)) closeBeside();
+    else if (beside && document.activeElement !== byId("message")) closeBeside();
   });
   if (store.channel === HOME) openHome();
   await refresh();

@@ -10,6 +10,6 @@ export const organizationOptions = (organizations) =>
   options(
     organizations.map(({ name, data_center, organization_id }) => [
       `${data_center} ${organization_id}`,
-      `${name} (${data_center})`,
+      `${name} (${data_center}/${organization_id})`,
     ]),
   );

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from bot.commands import COMMANDS, GATEHOUSE, TESTUSERS, Command
+from bot.commands import COMMANDS, GATEHOUSE, RATELIMITS, TESTUSERS, Command
 from bot.permissions import Permission
 from bot.slack.messages import text
 from bot.slack.messages.block_kit import Message
@@ -23,6 +23,7 @@ HINTS = (
     ABOUT_TEST_USERS,
     f"Example: {text.code(TESTUSERS.example('add'))}",
 )
+MOST_USED = ((TESTUSERS, "add"), (TESTUSERS, "list"), (RATELIMITS, "one"))
 
 
 May = Callable[[Permission], bool]
@@ -40,8 +41,10 @@ def of_command(command: Command, may: May) -> Message:
 
 
 def of_all(may: May, title: str = TITLE) -> Message:
-    """Return the help for all commands."""
-    return _message([title, *_chapters(COMMANDS, may)])
+    """Return the help for all commands. The most used ones stand first."""
+    used = [command.usage(kind) for command, kind in MOST_USED if may(command.permission(kind))]
+    first = [f"Most used: {', '.join(map(text.code, used))}"] if used else []
+    return _message(["\n".join([title, *first]), *_chapters(COMMANDS, may)])
 
 
 def _chapters(commands: Iterable[Command], may: May) -> list[str]:
