@@ -1,7 +1,7 @@
 """Background tasks that the program waits for at shutdown, and a cache for slow lookups."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, MutableMapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import structlog
@@ -40,6 +40,34 @@ class Tasks:
         for task in unfinished:
             task.cancel()
         await asyncio.gather(*unfinished, return_exceptions=True)
+
+
+class Batches(Generic[T, V]):
+    """Does work for all items together that arrive while earlier items are being worked on.
+
+    `work` returns a result for each item. If it fails, each item's caller gets the exception.
+    """
+
+    def __init__(self, work: Callable[[Sequence[T]], Awaitable[Sequence[V]]]) -> None:
+        self._work = work
+        self._turn = asyncio.Lock()
+        self._items: list[T] = []
+        self._next: asyncio.Task[Sequence[V]] | None = None
+
+    async def add(self, item: T) -> V:
+        """Return the item's result. The work continues even if the caller is canceled."""
+        place = len(self._items)
+        self._items.append(item)
+        batch = self._next
+        if batch is None:
+            batch = self._next = asyncio.create_task(self._do())
+        results = await asyncio.shield(batch)
+        return results[place]
+
+    async def _do(self) -> Sequence[V]:
+        async with self._turn:
+            items, self._items, self._next = self._items, [], None
+            return await self._work(items)
 
 
 class Flights(Generic[K, V]):

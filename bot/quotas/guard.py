@@ -7,7 +7,7 @@ many.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -33,7 +33,7 @@ from bot.services.errors import (
 )
 from bot.services.http import Permit
 from bot.store.engine import Database, Transaction
-from bot.tasks import Tasks
+from bot.tasks import Batches, Tasks
 
 log = structlog.get_logger(__name__)
 
@@ -66,6 +66,8 @@ class Guard:
 
     def __post_init__(self) -> None:
         self._database_clock = DatabaseClock(self.clock, self.terms)
+        self._reserving = Batches(self._reserve_some)
+        self._settling = Batches(self._settle)
 
     @asynccontextmanager
     async def call(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator["_Call"]:
@@ -112,6 +114,10 @@ class Guard:
         """Return a reservation or the reason for declining the call. Don't wait for a free slot."""
         # Record earlier refusals first, because they could change the decision.
         await self._write_refusals()
+        if request.cause.call_class is CallClass.BACKGROUND:
+            reservation = await self._reserving.add(request)
+            if reservation is not None:
+                return reservation
         try:
             return await self._reserve(request)
         except ClockCorrected:
@@ -125,6 +131,16 @@ class Guard:
             # Like the database's clock, this clock keeps running while the machine sleeps.
             asked_at = self.clock.since_boot()
             return await quotas.reserve(tx, request, asked_at, self._database_clock.agrees)
+
+    async def _reserve_some(self, requests: Sequence[CallRequest]) -> Sequence[Reservation | None]:
+        async with self.database.autocommit() as tx:
+            asked_at = self.clock.since_boot()
+            return await quotas.reserve_some(tx, requests, asked_at, self._database_clock.agrees)
+
+    async def _settle(self, ended: Sequence["_Call"]) -> Sequence[None]:
+        async with self.database.autocommit() as tx:
+            await quotas.settle(tx, [(call.reservation, call.sure_age()) for call in ended])
+        return [None] * len(ended)
 
     async def give_back(self, unused: Reservation) -> None:
         """Cancel an unused reservation, or let it expire if the database is unavailable."""
@@ -144,8 +160,12 @@ class Guard:
             return
         is_one_statement = not call.is_probe and call.request.cause.write is None
         is_whole = call.is_whole(error)
-        if is_one_statement and not is_whole and not call.was_never_sent(error):
-            return
+        if is_one_statement and not call.was_never_sent(error):
+            if not is_whole:
+                return
+            if call.limits is None:
+                await self._settling.add(call)
+                return
         opened = self.database.autocommit if is_one_statement else self.database.transaction
         async with opened() as tx:
             await self._record(tx, call, error)
@@ -168,7 +188,7 @@ class Guard:
         if call.was_never_sent(error):
             await quotas.give_back(tx, reservation)
         elif call.refusal is not None or call.is_whole(error):
-            await quotas.settle(tx, reservation, age * SURE_SHARE)
+            await quotas.settle(tx, [(reservation, call.sure_age())])
         if call.request.cause.write is not None:
             await writes.record(tx, reservation.organization, reservation.number, call.status)
 
@@ -236,6 +256,10 @@ class _Call(Permit):
         if isinstance(error, ServiceError) and error.service == "oauth":
             return self.headers_at is None
         return isinstance(error, ServiceUnreachable) and not error.sent
+
+    def sure_age(self) -> float:
+        """Return the seconds that have surely passed since the response's headers arrived."""
+        return self.seconds_since_headers() * SURE_SHARE
 
     def seconds_since_headers(self) -> float:
         """Return the seconds since the response's headers arrived, or 0 if they haven't arrived."""

@@ -52,7 +52,7 @@ class Both:
         reservation, number = self._open.pop(dice.randrange(len(self._open)))
         seconds = dice.choice([0.0, 0.5, 3.0])
         async with self._database.autocommit() as tx:
-            await quotas.settle(tx, reservation, seconds)
+            await quotas.settle(tx, [(reservation, seconds)])
         await self._model.settle(number, self._now() - seconds, self._now())
 
     async def make_many(self, count: int, call_class: CallClass) -> None:

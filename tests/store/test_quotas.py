@@ -34,7 +34,7 @@ async def reserve(database, **wanted) -> Reservation | NotNow:
 
 async def settle(database, reservation, seconds_since_headers=0.0) -> None:
     async with database.transaction() as tx:
-        await quotas.settle(tx, reservation, seconds_since_headers)
+        await quotas.settle(tx, [(reservation, seconds_since_headers)])
 
 
 async def use_up(database, count, **wanted) -> None:
@@ -77,7 +77,7 @@ async def told(database, clock, number, remaining, limit=500) -> None:
     )
     reservation = await reserve(database)
     async with database.transaction() as tx:
-        await quotas.settle(tx, reservation, 0.0)
+        await quotas.settle(tx, [(reservation, 0.0)])
         await quotas.note_reported(tx, reservation, day)
 
 
@@ -120,7 +120,7 @@ async def test_a_reservation_is_two_statements_and_its_release_one(database):
     reservation = await reserve(database)
     reserved = len(statements)
     async with database.autocommit() as tx:
-        await quotas.settle(tx, reservation, 0.0)
+        await quotas.settle(tx, [(reservation, 0.0)])
     assert (reserved, len(statements)) == (2, 3)
 
 
@@ -134,7 +134,7 @@ async def call(database, key=KEY, kind="list", user="U1") -> Reservation:
     async with database.autocommit() as tx:
         reservation = await quotas.reserve(tx, request)
         assert isinstance(reservation, Reservation)
-        await quotas.settle(tx, reservation, 0.0)
+        await quotas.settle(tx, [(reservation, 0.0)])
     return reservation
 
 

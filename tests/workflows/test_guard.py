@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import event
 
 from bot.errors import CommitUnknown, DatabaseUnavailable, OrganizationBlocked, QuotaExhausted
 from bot.organizations.rules import OrganizationKey
@@ -14,6 +15,7 @@ from bot.quotas.messages import incident_card
 from bot.quotas.rules.limits import MINUTE_MARGIN, LimitKind, Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts, incidents
+from bot.quotas.store.ledger import CallRequest, Reservation
 from bot.services.calls import GATEWAY, PROBE, CallCause, ReportedLimits
 from bot.services.errors import (
     CredentialsRefused,
@@ -355,3 +357,39 @@ async def test_restarted_machine_whose_clock_was_set_back_waits_no_hours(guard, 
     with pytest.raises(QuotaExhausted) as caught:
         await call(restarted)
     assert caught.value.seconds == pytest.approx(60.05)
+
+
+FREE = Terms(lambda _key: Plan.FREE)
+
+
+async def test_calls_that_arrive_together_are_reserved_and_settled_together(database, clock, tasks):
+    keys = [OrganizationKey("eu", f"{number}") for number in range(20)]
+    guard = Guard(database, clock, FREE, tasks)
+    for key in keys:
+        async with guard.call(key, PERSON) as call:
+            await call.responded()
+    gate = asyncio.Barrier(len(keys))
+
+    async def make(key) -> None:
+        async with guard.call(key, CallCause(GATEWAY, background=True, client="a")) as call:
+            await call.responded()
+            await gate.wait()
+
+    statements = []
+    engine = database.engine.sync_engine
+    event.listen(engine, "before_cursor_execute", lambda *seen: statements.append(seen[2]))
+    await asyncio.gather(*map(make, keys))
+    # The first call starts at once, and the others share the next two statements.
+    assert len(statements) <= 6
+    async with database.read_only() as tx:
+        accounts_now = await accounts.load_all(tx, FREE)
+    assert {(one.in_use.minute, one.in_use.concurrent) for one in accounts_now} == {(2, 0)}
+
+
+async def test_calls_of_one_organization_that_arrive_together_keep_its_limits(database, guard):
+    request = CallRequest(KEY, CallCause(GATEWAY, background=True, client="a"), TERMS)
+    results = await asyncio.gather(*(guard.reserve(request) for _ in range(40)))
+    granted = [result for result in results if isinstance(result, Reservation)]
+    # Of the 5 calls at once, 4 are left to the background.
+    assert len(granted) == 4
+    assert sorted(one.number for one in granted) == [1, 2, 3, 4]

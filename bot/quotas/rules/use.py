@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from typing import Any
@@ -95,6 +95,12 @@ class Standing:
         plan = terms.plan_of(key)
         limits = less_reserve(limits_of(plan).in_force(), *terms.reserve_of(key))
         return cls(key, plan, InUse(), limits, Blocks())
+
+    def with_one_more(self) -> "Standing":
+        """Return the standing after another call."""
+        used = self.in_use
+        in_use = InUse(used.minute + 1, used.concurrent + 1, used.day + 1)
+        return replace(self, in_use=in_use, made=self.made + 1)
 
     @property
     def day_began_at(self) -> float:

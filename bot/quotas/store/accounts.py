@@ -1,6 +1,7 @@
 """Reads each organization's call counts, plan, blocks, and usage by caller from the database."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -16,6 +17,7 @@ from sqlalchemy import (
     func,
     literal,
     select,
+    tuple_,
     type_coerce,
     update,
 )
@@ -58,12 +60,20 @@ _IS_GIVEN_UP = (calls.c.permit_until - calls.c.reserved_at).between(
 
 async def load(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing:
     """Return an organization's standing. The `id` is 0 if the organization isn't stored yet."""
-    its = {"data_center": key.data_center, "organization_id": key.organization_id}
-    row = (await tx.connection.execute(_by_key(tx.clock), {**tx.clock_parameters, **its})).first()
-    if row is None:
-        now = (await tx.now()).timestamp()
-        return replace(Standing.idle(key, terms), now=now)
-    return _standing(row, terms)
+    account = (await load_some(tx, [key], terms)).get(key)
+    if account is not None:
+        return account
+    return replace(Standing.idle(key, terms), now=(await tx.now()).timestamp())
+
+
+async def load_some(
+    tx: Transaction, keys: Iterable[OrganizationKey], terms: Terms
+) -> dict[OrganizationKey, Standing]:
+    """Return the standings of those of the organizations that are stored."""
+    pairs = [(key.data_center, key.organization_id) for key in keys]
+    rows = await tx.connection.execute(_by_keys(tx.clock), {**tx.clock_parameters, "keys": pairs})
+    accounts = [_standing(row, terms) for row in rows]
+    return {account.key: account for account in accounts}
 
 
 async def load_all(tx: Transaction, terms: Terms) -> list[Standing]:
@@ -99,11 +109,9 @@ async def lock(tx: Transaction, key: OrganizationKey) -> int:
 
 # Cached, because building a statement takes longer than executing it.
 @cache
-def _by_key(clock: ColumnElement[float]) -> Select[Any]:
-    return _accounts(clock).where(
-        organizations.c.data_center == bindparam("data_center"),
-        organizations.c.organization_id == bindparam("organization_id"),
-    )
+def _by_keys(clock: ColumnElement[float]) -> Select[Any]:
+    key = tuple_(organizations.c.data_center, organizations.c.organization_id)
+    return _accounts(clock).where(key.in_(bindparam("keys", expanding=True)))
 
 
 @cache

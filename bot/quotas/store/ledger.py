@@ -5,10 +5,11 @@ in a day is the difference between two call numbers. If another process takes th
 `reserve` checks the limits again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 
-from sqlalchemy import ColumnElement, and_, literal, select, update
+from sqlalchemy import ColumnElement, Update, and_, bindparam, select, update
 
 from bot.errors import DatabaseUnavailable
 from bot.organizations.rules import OrganizationKey
@@ -33,7 +34,15 @@ from bot.quotas.rules.quota import (
     decide,
 )
 from bot.quotas.rules.use import Standing
-from bot.quotas.store.accounts import BLOCKS, ROUNDING_SECONDS, UNSENT, load, load_locked, lock
+from bot.quotas.store.accounts import (
+    BLOCKS,
+    ROUNDING_SECONDS,
+    UNSENT,
+    load,
+    load_locked,
+    load_some,
+    lock,
+)
 from bot.quotas.tables import quota_calls as calls
 from bot.quotas.tables import quota_organizations as organizations
 from bot.services.calls import CallCause, CallClass
@@ -99,54 +108,108 @@ async def reserve(
         decline = await _decline(tx, account, request)
         if decline is not None:
             return decline
-        # Until its response arrives, a call may reach the service at any time during its hold.
-        over_at = account.now + HOLD_SECONDS
-        values = {
+        (reservation,) = await _insert(tx, [(request, account)], asked_at)
+        if reservation is not None:
+            if request.cause.call_class is CallClass.PROBE:
+                over_at = account.now + HOLD_SECONDS
+                await save_blocks(tx, account, replace(account.blocks, probing_until=over_at))
+            return reservation
+    raise DatabaseUnavailable
+
+
+async def reserve_some(
+    tx: Transaction,
+    requests: Sequence[CallRequest],
+    asked_at: float,
+    agrees: Callable[[float, float], bool],
+) -> list[Reservation | None]:
+    """Reserve the calls that clearly have room, in two statements for all of them.
+
+    None stands for a call that needs `reserve`.
+    """
+    accounts = await load_some(tx, {request.key for request in requests}, requests[0].terms)
+    granted = dict[int, tuple[CallRequest, Standing]]()
+    for place, request in enumerate(requests):
+        account = accounts.get(request.key)
+        if account is None or not agrees(account.now, asked_at):
+            continue
+        if _full(account, request) or _full_shares(account, request):
+            continue
+        granted[place] = request, account
+        accounts[request.key] = account.with_one_more()
+    reservations = await _insert(tx, list(granted.values()), asked_at) if granted else []
+    reserved = dict(zip(granted, reservations, strict=True))
+    return [reserved.get(place) for place in range(len(requests))]
+
+
+async def _insert(
+    tx: Transaction, granted: Sequence[tuple[CallRequest, Standing]], asked_at: float
+) -> list[Reservation | None]:
+    """Store granted calls. None stands for a call whose number another process has taken."""
+    rows = [
+        {
             "organization": account.id,
             "number": account.made + 1,
             "reserved_at": account.now,
-            "slot_free_at": over_at + SLOT_SECONDS,
-            "permit_until": over_at,
+            # Until its response arrives, a call may reach the service at any time in its hold.
+            "slot_free_at": account.now + HOLD_SECONDS + SLOT_SECONDS,
+            "permit_until": account.now + HOLD_SECONDS,
             "kind": request.cause.kind,
             "slack_user_id": request.cause.caller,
             "written": request.cause.write and asdict(request.cause.write),
         }
-        taken = await tx.connection.execute(_CALL_UNLESS_THERE, values)
-        if taken.rowcount == 1:
-            if request.cause.call_class is CallClass.PROBE:
-                await save_blocks(tx, account, replace(account.blocks, probing_until=over_at))
-            number = account.made + 1
-            return Reservation(account.id, number, account.in_use, account.now, asked_at)
-    raise DatabaseUnavailable
+        for request, account in granted
+    ]
+    stored = {tuple(row) for row in await tx.connection.execute(_CALLS_UNLESS_THERE, rows)}
+    return [
+        Reservation(account.id, account.made + 1, account.in_use, account.now, asked_at)
+        if (account.id, account.made + 1) in stored
+        else None
+        for _, account in granted
+    ]
+
+
+def _full(account: Standing, request: CallRequest) -> NotNow | None:
+    return decide(
+        request.cause.call_class,
+        account.now,
+        limits=account.limits,
+        in_use=account.in_use,
+        blocks=account.blocks,
+    )
+
+
+def _full_shares(account: Standing, request: CallRequest) -> list[list[Limit]]:
+    """Return the limits of each kind of which the client may have used up its share.
+
+    A client's usage never exceeds the organization's, so most clients needn't be counted.
+    """
+    if request.share == 1:
+        return []
+    by_kind = (applying(account.limits, kind, request.cause.call_class) for kind in ORDER)
+    shares = [share_of(limits, request.share) for limits in by_kind if limits]
+    return [its for its in shares if account.in_use.of(its[-1].kind) >= its[-1].most]
 
 
 async def _decline(tx: Transaction, account: Standing, request: CallRequest) -> NotNow | None:
     """Return the reason for declining the call, with the time to ask again, or None to grant it."""
-    call_class = request.cause.call_class
-    in_use = account.in_use
-    decline = decide(
-        call_class, account.now, limits=account.limits, in_use=in_use, blocks=account.blocks
-    )
+    decline = _full(account, request)
     if decline is not None and decline.limits:
         at = await free_at(tx, account, decline.limits[-1])
         return replace(decline, free_at=at or account.now)
-    if decline is not None or request.share == 1:
+    if decline is not None:
         return decline
-    # The organization has room, but the client's share may be used up.
     its = calls.c.slack_user_id == request.cause.caller
-    for kind in ORDER:
-        limits = applying(account.limits, kind, call_class)
-        if limits:
-            limits = share_of(limits, request.share)
-            # A client's usage never exceeds the organization's, so most queries can be skipped.
-            if in_use.of(kind) >= limits[-1].most:
-                at = await free_at(tx, account, limits[-1], its)
-                if at is not None:
-                    return NotNow(account.now, limits, free_at=at)
+    for limits in _full_shares(account, request):
+        at = await free_at(tx, account, limits[-1], its)
+        if at is not None:
+            return NotNow(account.now, limits, free_at=at)
     return None
 
 
-_CALL_UNLESS_THERE = insert_into(calls).on_conflict_do_nothing()
+_CALLS_UNLESS_THERE = (
+    insert_into(calls).on_conflict_do_nothing().returning(calls.c.organization, calls.c.number)
+)
 
 
 async def free_at(
@@ -183,12 +246,37 @@ def _the_call(reservation: Reservation) -> ColumnElement[bool]:
     )
 
 
-async def settle(tx: Transaction, reservation: Reservation, seconds_since_headers: float) -> None:
-    """Record that a call ended. Its minute slot becomes free 60 s after the headers arrived."""
-    slot_free_at = tx.clock + literal(SLOT_SECONDS - seconds_since_headers, EpochSeconds)
-    ended = update(calls).where(_the_call(reservation))
-    ended = ended.values(slot_free_at=slot_free_at, permit_until=tx.clock)
-    await tx.connection.execute(ended, tx.clock_parameters)
+async def settle(tx: Transaction, ended: Iterable[tuple[Reservation, float]]) -> None:
+    """Record that calls ended, so many seconds after their responses' headers arrived.
+
+    A minute slot becomes free 60 s after the headers.
+    """
+    values = [
+        {
+            "its_organization": reservation.organization,
+            "its_number": reservation.number,
+            "its_time": reservation.at,
+            "left": SLOT_SECONDS - seconds_since_headers,
+            **tx.clock_parameters,
+        }
+        for reservation, seconds_since_headers in ended
+    ]
+    await tx.connection.execute(_settled(tx.clock), values)
+
+
+# Cached, because building a statement takes longer than executing it.
+@cache
+def _settled(clock: ColumnElement[float]) -> Update:
+    slot_free_at = clock + bindparam("left", type_=EpochSeconds)
+    return (
+        update(calls)
+        .where(
+            calls.c.organization == bindparam("its_organization"),
+            calls.c.number == bindparam("its_number"),
+            calls.c.reserved_at == bindparam("its_time"),
+        )
+        .values(slot_free_at=slot_free_at, permit_until=clock)
+    )
 
 
 async def is_settled(tx: Transaction, reservation: Reservation) -> bool:
