@@ -13,6 +13,7 @@ from bot.audit.reading import HEAD, Witness
 from bot.checks.findings import CheckParts
 from bot.checks.health import HEALTH_CARD, Count, Health
 from bot.configured import (
+    api_access,
     email_client,
     flow_client,
     inventory_access,
@@ -191,11 +192,14 @@ def _built(
     if settings.gateway_port is not None:
         clients = settings.gateway_clients
         turns = Turns(guard, {name: client.share for name, client in clients.items()})
-        forwarder = Forwarder(session, access, turns, redactor, observe)
+        everything = {**access, **api_access(settings, http, clock)}
+        forwarder = Forwarder(session, everything, turns, redactor, observe)
         # Clients can use Bearer or the scheme that the inventory service expects.
         schemes = ("Bearer", settings.inventory_auth_header.partition(" ")[0])
-        metrics.expect_gateway(clients, settings.inventory_data_centers)
-        gateway = Gateway(forwarder, clients, schemes, directory, metrics.count_gateway)
+        metrics.expect_gateway(clients, everything)
+        gateway = Gateway(
+            forwarder, clients, schemes, directory, metrics.count_gateway, settings.apis
+        )
 
     # Test users and the Home tab
     flow = flow_client(settings, http)
@@ -274,6 +278,7 @@ def new_id() -> str:
 
 def _configured_services(settings: Settings) -> list[str]:
     centers = [f"inventory ({name})" for name in settings.inventory_data_centers]
+    centers += [f"api ({name})" for name in settings.apis]
     return centers + [name for name in ("flow", "email") if not settings.missing_for(name)]
 
 

@@ -8,7 +8,7 @@ from bot.ops.clock import Clock
 from bot.ops.redaction import Redactor
 from bot.organizations.client import DataCenterAccess
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.limits import Plan
+from bot.quotas.rules.limits import Limits, Plan
 from bot.quotas.rules.quota import Terms
 from bot.services.credentials import Credential, OAuthCredential, Signed, authorization
 from bot.services.http import ServiceHttp
@@ -45,6 +45,23 @@ def inventory_access(
     return access
 
 
+def api_access(settings: Settings, http: ServiceHttp, clock: Clock) -> dict[str, DataCenterAccess]:
+    """Return the address and credential of each other API."""
+    access: dict[str, DataCenterAccess] = {}
+    for name, api in settings.apis.items():
+        header, _, template = api.header.partition(": ")
+        token = revealed(api.token) or ""
+        if api.oauth is not None:
+            credential: Credential = OAuthCredential(http, clock, name, api.oauth, template, header)
+        elif api.query is not None:
+            credential = Credential(Signed(token, params={api.query: token}))
+        else:
+            signed = Signed(token, headers=authorization(template, token, header))
+            credential = Credential(signed)
+        access[name] = DataCenterAccess(URL(api.base_url), credential)
+    return access
+
+
 def quota_terms(settings: Settings) -> Terms:
     """Return the configured plans and reserves."""
 
@@ -53,11 +70,18 @@ def quota_terms(settings: Settings) -> Terms:
         return Plan(plans.get(str(key), settings.inventory_default_plan))
 
     def reserve_of(key: OrganizationKey) -> tuple[int, int]:
+        if key.is_api:
+            api = settings.apis.get(key.service)
+            return (0, 0) if api is None else (api.reserve.minute, api.reserve.day)
         reserves = settings.inventory_reserve
         told = reserves.get(str(key)) or reserves.get("*")
         return (0, 0) if told is None else (told.minute, told.day)
 
-    return Terms(plan_of, reserve_of)
+    apis = {
+        name: Limits(api.limits.minute, api.limits.day, api.limits.concurrent)
+        for name, api in settings.apis.items()
+    }
+    return Terms(plan_of, reserve_of, apis)
 
 
 def flow_client(settings: Settings, http: ServiceHttp) -> FlowClient | None:

@@ -163,10 +163,13 @@ def ids_of(organizations: Sequence[Organization]) -> set[str]:
 def gateway(settings: Settings, listed: Mapping[str, Collection[str]]) -> list[Finding]:
     """Check the gateway's settings. `listed` has the organization IDs of some data centers."""
     clients, port = settings.gateway_clients, settings.gateway_port
-    if port is None and not clients:
+    if port is None and not clients and not settings.apis:
         return []
     if port is None or not clients:
-        sentence = "The gateway needs both GATEWAY_PORT and GATEWAY_CLIENTS. Set both or neither."
+        sentence = (
+            "The gateway, and with it APIS, needs both GATEWAY_PORT and GATEWAY_CLIENTS. Set all or"
+            " none of them."
+        )
         return [Finding("gateway", "half_configured", sentence)]
     unknown = []
     for name, client in clients.items():
@@ -181,4 +184,9 @@ def gateway(settings: Settings, listed: Mapping[str, Collection[str]]) -> list[F
             f" {', '.join(unknown)}."
         )
         return [Finding("gateway", "organization_not_listed", sentence)]
-    return [well("gateway", f"has {count(len(clients), 'client')}.")]
+    found = [well("gateway", f"has {count(len(clients), 'client')}.")]
+    for name in settings.apis:
+        its = [client for client, other in clients.items() if name in other.organizations]
+        sentence = f"can be called by {', '.join(its) or 'no client'}. This check doesn't call it."
+        found.append(well(f"api {name}", sentence))
+    return found

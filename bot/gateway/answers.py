@@ -19,8 +19,11 @@ UNAVAILABLE_RETRY_SECONDS = "5"
 CONCURRENT_RETRY_SECONDS = 2.0
 
 
-def answer_to(error: GatehouseError) -> tuple[str, web.Response]:
-    """Return the metrics label and the response for a failed request."""
+def answer_to(error: GatehouseError, *, is_api: bool) -> tuple[str, web.Response]:
+    """Return the metrics label and the response for a failed request.
+
+    Codes are those of the inventory service, so declines of other APIs' calls have none.
+    """
     if isinstance(error, GatewayRefusal):
         answer = message(error.status, error.sentence)
         if error.status == HTTPStatus.UNAUTHORIZED:
@@ -30,10 +33,11 @@ def answer_to(error: GatehouseError) -> tuple[str, web.Response]:
         return error.word, answer
     if isinstance(error, QuotaExhausted):
         kind = error.limit_kind
-        code = BlockCode[error.limit_kind.upper()]
+        code = None if is_api else BlockCode[error.limit_kind.upper()]
         return f"declined_{kind}", declined(kind, code, error.sentence, error.seconds)
     if isinstance(error, OrganizationBlocked):
-        answer = declined("blocked", error.code, error.sentence, error.seconds)
+        blocked = None if is_api else error.code
+        answer = declined("blocked", blocked, error.sentence, error.seconds)
         return "declined_blocked", answer
     if isinstance(error, RateLimited):
         # The listing that the call needed was refused.
@@ -49,12 +53,13 @@ def answer_to(error: GatehouseError) -> tuple[str, web.Response]:
     return error.outcome, message(status, error.sentence)
 
 
-def declined(kind: str, code: int, sentence: str, seconds: float) -> web.Response:
+def declined(kind: str, code: int | None, sentence: str, seconds: float) -> web.Response:
     """Return a 429 in the service's format, with headers that mark it as the gateway's own."""
     if kind == LimitKind.CONCURRENT:
         # Running calls usually end long before their timeout.
         seconds = min(seconds, CONCURRENT_RETRY_SECONDS)
-    answer = message(HTTPStatus.TOO_MANY_REQUESTS, sentence, code=int(code))
+    codes = {} if code is None else {"code": int(code)}
+    answer = message(HTTPStatus.TOO_MANY_REQUESTS, sentence, **codes)
     answer.headers["Retry-After"] = whole_seconds(seconds)
     answer.headers["Gatehouse-Declined"] = kind
     return answer

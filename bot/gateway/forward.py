@@ -29,7 +29,8 @@ from bot.gateway.turns import ClientGone, Turns
 from bot.ops.redaction import Redactor
 from bot.organizations.client import DataCenterAccess
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.quota import BlockCode, pause_seconds
+from bot.quotas.incidents import code_of
+from bot.quotas.rules.quota import pause_seconds
 from bot.services.calls import (
     TOTAL_SECONDS,
     Observed,
@@ -87,9 +88,11 @@ class GatewayCall:
     @property
     def service(self) -> ServiceCall:
         """A description of the call, for error messages."""
-        center = self.key.data_center
-        label = f"the inventory service ({center})"
-        return ServiceCall("inventory", label, "GET", self.url, data_center=center)
+        name = self.key.service
+        if self.key.is_api:
+            return ServiceCall("api", name, "GET", self.url, data_center=name)
+        label = f"the inventory service ({name})"
+        return ServiceCall("inventory", label, "GET", self.url, data_center=name)
 
 
 @dataclass(eq=False)
@@ -122,7 +125,7 @@ class Forwarder:
         self, request: web.BaseRequest, call: GatewayCall, body: bytes, seen: Seen
     ) -> web.StreamResponse:
         """Make the call, and pass the service's response to the client."""
-        credential = self.access[call.key.data_center].credential
+        credential = self.access[call.key.service].credential
         clock = self.turns.clock
         # Sign before waiting for a turn, because renewing the token may take another call.
         await credential.sign()
@@ -134,7 +137,8 @@ class Forwarder:
             async with turn as permit:
                 seen.waited = clock.monotonic() - began
                 if is_gone(request):
-                    raise ServiceUnreachable("inventory", ClientGone.sentence, sent=False)
+                    service = call.service.service
+                    raise ServiceUnreachable(service, ClientGone.sentence, sent=False)
                 answer, content = await self._exchange(call, body, permit, seen)
             await self.deliver(request, answer, content, seen)
         finally:
@@ -147,7 +151,7 @@ class Forwarder:
     ) -> tuple[web.StreamResponse, bytes]:
         """Send the call. Return the response and its body."""
         service = call.service
-        credential = self.access[call.key.data_center].credential
+        credential = self.access[call.key.service].credential
         clock = self.turns.clock
         began = clock.monotonic()
         try:
@@ -156,10 +160,13 @@ class Forwarder:
                 params = signed.params.items()
                 added = (f"{quote_plus(key)}={quote_plus(value)}" for key, value in params)
                 query = "&".join(filter(None, (call.url.raw_query_string, *added)))
+                ours = {name.casefold() for name in signed.headers}
+                kept = [header for header in call.headers if header[0].casefold() not in ours]
+                headers = [*kept, *signed.headers.items()]
                 async with await self.session.request(
                     call.method,
                     URL(f"{call.url.with_query(None)}{'?' if query else ''}{query}", encoded=True),
-                    headers=[*call.headers, *signed.headers.items()],
+                    headers=headers,
                     skip_auto_headers=_OURS,
                     data=io.BytesIO(body) if body else None,
                     allow_redirects=False,
@@ -170,7 +177,10 @@ class Forwarder:
                     middlewares=(once(permit.may_send),),
                 ) as response:
                     seen.status = permit.status = response.status
-                    await permit.responded(ReportedLimits.from_headers(response.headers))
+                    # The headers of other APIs have other meanings.
+                    is_told = not call.key.is_api
+                    told = ReportedLimits.from_headers(response.headers) if is_told else None
+                    await permit.responded(told)
                     answer, content, failure = await self._read(
                         call, permit, response, signed, seen
                     )
@@ -179,7 +189,7 @@ class Forwarder:
             if isinstance(failure, CredentialsRefused):
                 self.turns.guard.tasks.start(renew(credential, signed), "renew a token")
             if isinstance(failure, RateLimited):
-                seconds = pause_seconds(BlockCode.known(failure.code), 0)
+                seconds = pause_seconds(code_of(call.key, failure), 0, failure.retry_after)
                 answer.headers["Retry-After"] = whole_seconds(max(seconds, failure.retry_after))
         except ServiceError as error:
             seen.outcome = error.outcome
@@ -187,10 +197,11 @@ class Forwarder:
         finally:
             center = service.data_center
             seconds = clock.monotonic() - began
-            observed = Observed("inventory", center, seen.outcome, seen.status, seconds)
+            observed = Observed(service.service, center, seen.outcome, seen.status, seconds)
             if seen.status == HTTPStatus.FORBIDDEN:
                 # A client may lack access to a single resource, so the credential isn't reported.
-                observed = Observed("inventory", center, ServiceRefused.outcome, None, seconds)
+                outcome = ServiceRefused.outcome
+                observed = Observed(service.service, center, outcome, None, seconds)
             self.observer(observed)
         return answer, content
 
@@ -209,7 +220,7 @@ class Forwarder:
             # Data after a 101 isn't HTTP, and no client requested another protocol.
             response.close()
             sentence = f"{call.service.subject} tried to switch to another protocol."
-            raise ResponseUnreadable("inventory", sentence)
+            raise ResponseUnreadable(call.service.service, sentence)
         failure = failure_of_status(call.service, status, told, b"", self.redactor)
         has_body = call.method != "HEAD" and status not in _WITHOUT_BODY
         data = b""
@@ -302,7 +313,7 @@ def unpacked(call: ServiceCall, headers: Mapping[str, str], data: bytes) -> byte
     if encoding_of(headers) not in _ZLIB:
         return data
     sentence = f"{call.subject} sent a compressed response that is incomplete or too large."
-    unreadable = ResponseUnreadable("inventory", sentence)
+    unreadable = ResponseUnreadable(call.service, sentence)
     plain = b""
     # A body can have several parts.
     while data:

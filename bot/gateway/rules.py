@@ -5,7 +5,7 @@ the method. The gateway refuses ambiguous requests before it sends anything.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from itertools import pairwise
@@ -99,8 +99,12 @@ def tokens_of(authorizations: Sequence[str], raw_target: str, schemes: Iterable[
     return tokens
 
 
-def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
-    """Parse a request's target. `roots` maps each data center to the path of its API root."""
+def target_of(raw_target: str, roots: Mapping[str, str], apis: Collection[str] = ()) -> Target:
+    """Parse a request's target. `roots` maps each data center and API to the path of its root.
+
+    For `apis`, nothing that is called an organization has a meaning, and the path is always below
+    the root.
+    """
     path, _, query = raw_target.partition("?")
     if not path.startswith("/") or not _VISIBLE.fullmatch(raw_target) or "#" in raw_target:
         raise malformed("The path must start with / and use only printable ASCII without spaces.")
@@ -109,7 +113,7 @@ def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
         raise GatewayRefusal(
             HTTPStatus.NOT_FOUND,
             "not_found",
-            "The path must begin with a data center that is configured in Gatehouse.",
+            "The path must begin with a data center or an API that is configured in Gatehouse.",
         )
     raw_segments = rest.split("/")
     if max(len(raw_segments), len(re.split("[&;]", query))) > MOST_NAMES:
@@ -118,9 +122,13 @@ def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
     if len(segments) > 1 and not segments[-1]:
         segments.pop()
     if not all(segments):
-        raise malformed("The path ends after the data center, or has two slashes in a row.")
-    _require_plain_names(query)
+        raise malformed("The path ends after its first part, or has two slashes in a row.")
+    is_api = data_center in apis
+    _require_plain_names(query, (TOKEN,) if is_api else (ORGANIZATION, TOKEN))
     kept = "&".join(part for part in query.split("&") if part.partition("=")[0] != TOKEN)
+    if is_api:
+        root = roots[data_center].rstrip("/")
+        return Target(data_center, f"{root}/{rest}", kept, ())
     named = [
         organization
         for word, after in pairwise([*segments, ""])
@@ -133,12 +141,12 @@ def target_of(raw_target: str, roots: Mapping[str, str]) -> Target:
             raise malformed("organization_id must contain only digits, without leading zeros.")
         named.append(organization_id)
     # The sandbox's roots begin with the data center, which the client's path already includes.
-    root = [part for part in roots[data_center].split("/") if part]
-    outside = root[:1] if len(root) > 1 and root[0] == data_center else []
-    if root[len(outside) :][:1] == segments[:1]:
+    parts = [part for part in roots[data_center].split("/") if part]
+    outside = parts[:1] if len(parts) > 1 and parts[0] == data_center else []
+    if parts[len(outside) :][:1] == segments[:1]:
         # The path already includes the root, so don't add the root again.
-        root = outside
-    path = "/".join(["", *root, rest])
+        parts = outside
+    path = "/".join(["", *parts, rest])
     is_listing = _squashed(segments[-1]).startswith(ORGANIZATIONS)
     return Target(data_center, path, kept, tuple(named), is_listing)
 
@@ -171,8 +179,8 @@ def _parts(query: str) -> list[tuple[str, str]]:
     return [(name, value) for name, _, value in pairs]
 
 
-def _require_plain_names(query: str) -> None:
-    """Raise GatewayRefusal if `organization_id` or `authtoken` is repeated or misspelled.
+def _require_plain_names(query: str, important: Iterable[str]) -> None:
+    """Raise GatewayRefusal if one of the important parameters is repeated or misspelled.
 
     Parameters that override the method or the URL are refused too.
     """
@@ -183,7 +191,7 @@ def _require_plain_names(query: str) -> None:
     if "_method" in decoded or _REPLACES_REQUEST_LINE.intersection(squashed):
         raise malformed("A query parameter would override the method or the URL. Remove it.")
     plain = [name for name, _ in _parts(query)]
-    for matters in (ORGANIZATION, TOKEN):
+    for matters in important:
         written = [
             name for name, word in zip(names, squashed, strict=True) if word == _squashed(matters)
         ]
@@ -201,16 +209,17 @@ def _squashed(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", before_brackets.casefold())
 
 
-def headers_to_send(headers: Headers) -> list[tuple[str, str]]:
+def headers_to_send(headers: Headers, *, is_api: bool = False) -> list[tuple[str, str]]:
     """Return the headers to send to the service.
 
-    Raises GatewayRefusal if a header would change the method, the URL, or the organization.
+    Raises GatewayRefusal if a header would change the method, the URL, or the organization, which
+    other APIs don't have.
     """
     for raw_name, value in headers:
         name = _squashed(raw_name)
         if name in _REPLACES_REQUEST_LINE:
             raise malformed("A header would override the method or the URL. Remove that header.")
-        if _squashed(ORGANIZATION) in name:
+        if not is_api and _squashed(ORGANIZATION) in name:
             raise malformed("Set organization_id in the query, not in a header.")
         if _NOT_SENT.search(value):
             raise malformed("A header contains characters that can't be forwarded.")

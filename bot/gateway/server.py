@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -29,7 +29,8 @@ from bot.gateway.rules import (
 )
 from bot.gateway.turns import Stopping
 from bot.organizations.directory import OrganizationDirectory
-from bot.organizations.rules import OrganizationKey
+from bot.organizations.rules import API, OrganizationKey
+from bot.quotas.rules.quota import BlockCode
 from bot.server import Site
 from bot.services.errors import ServiceUnreachable
 from bot.services.http import LARGE_BYTES, MOST_BYTES
@@ -66,7 +67,7 @@ class Gateway:
     """Handles requests from the team's other programs.
 
     `schemes` are the `Authorization` schemes accepted for tokens. `observe` is called for each
-    request, to update the metrics.
+    request, to update the metrics. `apis` are the names of other APIs.
     """
 
     forwarder: Forwarder
@@ -74,6 +75,7 @@ class Gateway:
     schemes: Sequence[str]
     directory: OrganizationDirectory
     observe: Observe
+    apis: Collection[str] = ()
 
     def __post_init__(self) -> None:
         access = self.forwarder.access
@@ -121,7 +123,8 @@ class Gateway:
         try:
             return await self._answer(request, seen)
         except GatehouseError as error:
-            seen.outcome, answer = answers.answer_to(error)
+            is_api = seen.data_center in self.apis
+            seen.outcome, answer = answers.answer_to(error, is_api=is_api)
             return answer
         except Exception:
             seen.outcome = "broken"
@@ -144,17 +147,19 @@ class Gateway:
         # As a last safeguard, keep the token out of the log from here on.
         self.forwarder.redactor.add(next(iter(tokens)))
         seen.client = name
-        target = target_of(request.raw_path, self._paths)
+        target = target_of(request.raw_path, self._paths, self.apis)
         seen.data_center = target.data_center
         seen.path = target.path
         if request.method not in self.clients[name].methods:
             raise forbidden(f"The client {name} isn't allowed to use {request.method}.")
-        headers = headers_to_send(list(request.headers.items()))
+        is_api = target.data_center in self.apis
+        headers = headers_to_send(list(request.headers.items()), is_api=is_api)
         is_full = self._running.total() >= self.most_at_once
         if self._running[name] >= (self.most_if_full if is_full else MOST_AT_ONCE):
             sentence = "Too many requests are already open. Wait for some of them to finish."
             seen.outcome = "declined_concurrent"
-            return answers.declined("concurrent", 1070, sentence, 1)
+            code = None if is_api else BlockCode.CONCURRENT
+            return answers.declined("concurrent", code, sentence, 1)
         self._running[name] += 1
         self._idle.clear()
         try:
@@ -195,8 +200,10 @@ class Gateway:
         await asyncio.sleep(max(0.0, began + seconds - now))
 
     async def _require_organizations(self, name: str, target: Target) -> None:
-        """Raise GatewayRefusal if the target names an organization that the client can't use."""
+        """Raise GatewayRefusal if the target names what the client can't use."""
         allowed = self.clients[name].organizations
+        if target.data_center in self.apis and target.data_center not in allowed:
+            raise forbidden(f"The client {name} isn't allowed to call {target.data_center}.")
         if target.lists_organizations and "*" not in allowed:
             raise forbidden(
                 f"The client {name} can use only some organizations, so it can't list all of them."
@@ -223,7 +230,9 @@ class Gateway:
         if len(named) > 1:
             raise malformed("Name only one organization, in organization_id or in the path.")
         key = OrganizationKey(center, next(iter(named), ""))
-        if not named:
+        if center in self.apis:
+            key = OrganizationKey(API, center)
+        elif not named:
             key = OrganizationKey(center, await self.directory.representative(center))
             if not {"*", key.path} & {*allowed}:
                 # Don't name the organization, because the client can't know it.
@@ -233,7 +242,7 @@ class Gateway:
         root = self.forwarder.access[center].root
         url = URL(f"{root.origin()}{target.path}{'?' if query else ''}{query}", encoded=True)
         if url.origin() != root.origin() or url.raw_path != target.path:
-            raise malformed("The path must stay within the data center's API.")
+            raise malformed("The path must stay within the API.")
         return key, url
 
 

@@ -121,7 +121,8 @@ class Turns:
         if decline is not None and decline.is_final(seconds):
             raise decline_error(decline.answer, key)
         deadline = self.clock.monotonic() + seconds
-        cause = CallCause(GATEWAY, background=True, client=client, write=write)
+        # Nobody but clients calls other APIs, so nothing is kept for people.
+        cause = CallCause(GATEWAY, background=not key.is_api, client=client, write=write)
         request = CallRequest(key, cause, self.guard.terms, self._shares.get(client, 1.0))
         granted: asyncio.Future[Reservation] = asyncio.get_running_loop().create_future()
         line = self._lines.get(key)

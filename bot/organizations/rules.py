@@ -19,9 +19,13 @@ IDENTIFIER = r"^[^\s\p{C}]+$"
 LONGEST_IDENTIFIER = 64
 
 
+# Stands for the data center in the keys of other APIs, whose names stand for the organization.
+API = "api"
+
+
 @dataclass(frozen=True, order=True)
 class OrganizationKey:
-    """Identifies the organization or data center that a call counts against.
+    """Identifies the organization, data center or other API that a call counts against.
 
     `organization_id` is empty for calls that count against a data center, such as a first listing.
     """
@@ -31,6 +35,16 @@ class OrganizationKey:
 
     def __str__(self) -> str:
         return f"{self.data_center}/{self.organization_id or '-'}"
+
+    @property
+    def is_api(self) -> bool:
+        """True for an API that is set in `APIS`."""
+        return self.data_center == API
+
+    @property
+    def service(self) -> str:
+        """The name of the data center or of the API."""
+        return self.organization_id if self.is_api else self.data_center
 
     @property
     def path(self) -> str:

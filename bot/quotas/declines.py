@@ -26,15 +26,18 @@ def decline_error(decline: NotNow, key: OrganizationKey) -> QuotaError:
     whose = f"the data center {key.data_center}"
     if key.organization_id:
         whose = f"organization {key.organization_id} ({key.data_center})"
+    service = "The inventory service"
+    if key.is_api:
+        service = whose = key.service
     seconds = decline.free_at - decline.now
     when = text.duration(math.ceil(seconds))
     if not decline.limits:
-        code = int(decline.code or BlockCode.MINUTE)
+        code = int(BlockCode.MINUTE if decline.code is None else decline.code)
         later = f"will try again in {when} and won't make any calls until then"
-        sentence = (
-            f"The inventory service has blocked {whose} with code {code}."
-            f" Gatehouse {later if seconds > 0 else 'is trying again now'}."
-        )
+        blocked = f"{service} has blocked {whose} with code {code}."
+        if key.is_api:
+            blocked = f"{service} is receiving too many requests."
+        sentence = f"{blocked} Gatehouse {later if seconds > 0 else 'is trying again now'}."
         until = datetime.fromtimestamp(decline.free_at, UTC)
         return OrganizationBlocked(sentence, code=code, until=until, seconds=seconds)
     limit = decline.limits[-1]

@@ -9,7 +9,7 @@ many.
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -23,7 +23,7 @@ from bot.quotas.rules.limits import LimitKind, reported_day
 from bot.quotas.rules.quota import GRACE_SECONDS, NotNow, Terms
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, ClockCorrected, Reservation
-from bot.services.calls import CallCause, CallClass, ReportedLimits
+from bot.services.calls import PROBE, CallCause, CallClass, ReportedLimits
 from bot.services.errors import (
     RateLimited,
     ResponseTooLarge,
@@ -114,15 +114,21 @@ class Guard:
         """Return a reservation or the reason for declining the call. Don't wait for a free slot."""
         # Record earlier refusals first, because they could change the decision.
         await self._write_refusals()
-        if request.cause.call_class is CallClass.BACKGROUND:
+        if request.cause.client or request.cause.call_class is CallClass.BACKGROUND:
             reservation = await self._reserving.add(request)
             if reservation is not None:
                 return reservation
         try:
-            return await self._reserve(request)
+            result = await self._reserve(request)
         except ClockCorrected:
             await self._database_clock.follow(self.database)
-            return await self._reserve(request)
+            result = await self._reserve(request)
+        if isinstance(result, Reservation) or result.code is None or not request.key.is_api:
+            return result
+        if result.free_at > result.now:
+            return result
+        # Only clients call other APIs, so the first call after a pause is the test.
+        return await self._reserve(replace(request, cause=replace(request.cause, kind=PROBE)))
 
     async def _reserve(self, request: CallRequest) -> Reservation | NotNow:
         is_probe = request.cause.call_class is CallClass.PROBE
@@ -242,7 +248,7 @@ class _Call(Permit):
     @property
     def is_probe(self) -> bool:
         """True if the call is the single test call at the end of a pause."""
-        return self.request.cause.call_class is CallClass.PROBE
+        return self.reservation.is_probe
 
     def is_whole(self, error: BaseException | None) -> bool:
         """Return True if the complete response arrived, even if it reports an error."""

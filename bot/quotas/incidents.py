@@ -25,7 +25,7 @@ from bot.quotas.store import accounts, incidents
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.accounts import COLUMNS
 from bot.quotas.store.ledger import CallRequest, Reservation
-from bot.services.calls import PROBE, CallCause, CallClass
+from bot.services.calls import PROBE, CallCause
 from bot.services.errors import RateLimited, ServiceError
 from bot.slack.messages.block_kit import Message
 from bot.slack.sender import Outgoing
@@ -54,13 +54,18 @@ async def refused(
 ) -> None:
     """Pause the organization's calls after a 429, update the incident, and schedule a probe."""
     account = await accounts.load_locked(tx, request.key, request.terms)
-    code = BlockCode.known(error.code)
+    code = code_of(request.key, error)
     at = account.now - seconds_ago
-    is_probe = request.cause.call_class is CallClass.PROBE
+    is_probe = reservation.is_probe
     blocks = account.blocks.refused(code, at, probe=is_probe, told_seconds=error.retry_after)
     detail = await _learn(tx, account, reservation, error, at)
     await incidents.count_one(tx, account.id, code, detail, at, reservation.at)
     await _become(tx, account, blocks)
+
+
+def code_of(key: OrganizationKey, error: RateLimited) -> BlockCode:
+    """Return the code that a 429 counts as."""
+    return BlockCode.API if key.is_api else BlockCode.known(error.code)
 
 
 async def _learn(
@@ -70,7 +75,7 @@ async def _learn(
 
     Record the bot's current usage or its usage when the call was granted, whichever is higher.
     """
-    code = BlockCode.known(error.code)
+    code = code_of(account.key, error)
     granted = reservation.in_use
     in_use = account.in_use
     limits = {kind: meter.limit for kind, meter in account.meters.items()}
@@ -91,7 +96,7 @@ async def _learn(
     else:
         possible = used + await accounts.count_late(tx, account, at - LATE_SECONDS)
     # During a block, a 429 for a probe or a call already in flight adds no information.
-    is_new = possible < limits[code.kind] and not account.blocks
+    is_new = not account.blocks and possible < limits.get(code.kind, 0)
     if code is BlockCode.CONCURRENT or (code is BlockCode.MINUTE and is_new):
         earlier = account.limit(code.kind, Source.REFUSAL)
         limit = lowered(earlier, code.kind, beside=granted.concurrent, used=used, at=at)
@@ -104,7 +109,7 @@ async def _learn(
         own={kind.value: (made.of(kind), limit) for kind, limit in limits.items()},
         possible=possible,
         words=error.message,
-        sent_code=error.code,
+        sent_code=None if account.key.is_api else error.code,
         clients=await accounts.use_by_client(tx, account, at),
     )
 
@@ -120,8 +125,9 @@ async def _become(tx: Transaction, account: Standing, blocks: Blocks) -> None:
     await quotas.save_blocks(tx, account, blocks)
     job_key = f"{PROBE_JOB}:{account.id}"
     if (block := blocks.longest) is not None:
-        due_at = datetime.fromtimestamp(block.until, UTC)
-        await jobs.put(tx, Job(job_key, PROBE_JOB, account.key.path, due_at))
+        if not account.key.is_api:
+            due_at = datetime.fromtimestamp(block.until, UTC)
+            await jobs.put(tx, Job(job_key, PROBE_JOB, account.key.path, due_at))
         ids = await incidents.open_ids(tx, account.id)
     else:
         # This also drops a job that was scheduled by a refusal during the probe.

@@ -77,7 +77,7 @@ def overview(
     options: list[tuple[str, str]] = []
     for standing in standings[page * ORGANIZATIONS_SHOWN :][:ORGANIZATIONS_SHOWN]:
         name = directory.name_of(standing.key)
-        center = standing.key.data_center
+        center = "–" if standing.key.is_api else standing.key.data_center
         state = _state(standing)
         meters = {kind: str(meter) for kind, meter in standing.meters.items()}
         sign = f"{MARKS[standing.state]} {state}"
@@ -147,16 +147,20 @@ def detail(
         series = [{"name": "Calls", "data": points}]
         chart = {"type": "bar", "series": series, "axis_config": axes}
         charts.append({"type": "data_visualization", "title": title, "chart": chart})
-    footnote = " · ".join(
-        (
-            f"ID {text.code(key.organization_id)}"
-            if key.organization_id
-            else "no specific organization",
-            f"data center {text.escape(key.data_center)}",
-            f"plan {standing.plan.value}",
-            f"as of {_moment(standing.now)}",
-        )
-    )
+    identity = f"ID {text.code(key.organization_id)}"
+    if not key.organization_id:
+        identity = "no specific organization"
+    about = [
+        identity,
+        f"data center {text.escape(key.data_center)}",
+        f"plan {standing.plan.value}",
+    ]
+    if key.is_api:
+        about = ["limits set in APIS"]
+    footnote = " · ".join([*about, f"as of {_moment(standing.now)}"])
+    buttons = [block_kit.button("Refresh", ids.RATELIMITS_REFRESH, key.path)]
+    if not key.is_api:
+        buttons.insert(0, block_kit.button("Check now", ids.RATELIMITS_CHECK, key.path))
     lines = [
         f"*{text.escape(name, 300)}*",
         state,
@@ -174,10 +178,7 @@ def detail(
             block_kit.section(made),
             *charts,
             block_kit.context(footnote),
-            block_kit.actions(
-                block_kit.button("Check now", ids.RATELIMITS_CHECK, key.path),
-                block_kit.button("Refresh", ids.RATELIMITS_REFRESH, key.path),
-            ),
+            block_kit.actions(*buttons),
         ),
     )
 
@@ -259,6 +260,14 @@ def checked(
     return Message.of(markup).plus(block_kit.actions(button))
 
 
+def not_for_apis(name: str, act: str) -> Message:
+    """Say that something can't be done to another API."""
+    return Message.of(
+        f"*{text.escape(name, 300)}* is set in `APIS`, so Gatehouse {act}. Only gateway clients"
+        " make calls to it."
+    )
+
+
 def plan_set(name: str, before: Plan, now: Plan) -> Message:
     """Confirm an organization's plan."""
     limits = limits_of(now)
@@ -272,7 +281,9 @@ def plan_set(name: str, before: Plan, now: Plan) -> Message:
 def incident_card(incident: Incident, name: str) -> Message:
     """Return the alert for an open or closed incident."""
     detail = incident.detail
+    is_api = incident.key.is_api
     center = f" ({text.escape(incident.key.data_center)})" if incident.key.organization_id else ""
+    center = "" if is_api else center
     subject = f"*{text.escape(name, 300)}*{center}"
     exceeded = _exceeded(incident)
     headline = f":no_entry: {subject} is blocked, because {exceeded}."
@@ -292,9 +303,11 @@ def incident_card(incident: Incident, name: str) -> Message:
     small_print = _small_print(incident)
     blocks = [block_kit.section("\n".join(lines)), block_kit.context(small_print)]
     if incident.closed_at is None:
-        check = block_kit.button("Check now", ids.RATELIMITS_CHECK, incident.key.path)
-        mute = block_kit.button("Mute 1 h", ids.INCIDENT_MUTE, str(incident.id))
-        blocks.append(block_kit.actions(check, mute))
+        buttons = [block_kit.button("Mute 1 h", ids.INCIDENT_MUTE, str(incident.id))]
+        if not is_api:
+            check = block_kit.button("Check now", ids.RATELIMITS_CHECK, incident.key.path)
+            buttons.insert(0, check)
+        blocks.append(block_kit.actions(*buttons))
     return Message("\n".join([*lines, small_print]), tuple(blocks))
 
 
@@ -321,6 +334,8 @@ def muted(name: str, until: datetime) -> Message:
 def _exceeded(incident: Incident) -> str:
     detail = incident.detail
     kind = BlockCode(incident.code).kind
+    if incident.key.is_api:
+        return "it sent a 429 (too many requests)"
     if not detail.is_code_known:
         sent = "without a code"
         if detail.sent_code is not None:
@@ -331,10 +346,10 @@ def _exceeded(incident: Incident) -> str:
 
 
 def _cause(incident: Incident) -> str:
-    kind = BlockCode(incident.code).kind
-    used, limit = incident.detail.own[kind.value]
     if not incident.detail.is_code_known:
         return "Gatehouse doesn't know which limit this is."
+    kind = BlockCode(incident.code).kind
+    used, limit = incident.detail.own[kind.value]
     if used >= limit:
         return f"Gatehouse itself had reached the limit ({used:,} requests {kind.unit})."
     if incident.detail.possible >= limit:
@@ -367,9 +382,10 @@ def _small_print(incident: Incident) -> str:
     own = [
         f"{used:,}/{limit:,} {LimitKind(kind).unit}" for kind, (used, limit) in detail.own.items()
     ]
+    identity = text.code(key.organization_id) if key.organization_id else "no specific organization"
     parts = [
-        text.code(key.organization_id) if key.organization_id else "no specific organization",
-        f"{text.escape(key.data_center)}{code}",
+        identity,
+        "an API of its own" if key.is_api else f"{text.escape(key.data_center)}{code}",
         f"since {text.time(incident.opened_at)}",
         f"refused {times}",
         f"Gatehouse's usage then: {', '.join(own)}",

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from bot.errors import Ambiguous, NotFound, OrganizationBlocked
 from bot.ops.clock import Clock
 from bot.organizations.directory import NO_LONGER_LISTED, OrganizationDirectory
-from bot.organizations.rules import Directory, OrganizationKey, Place
+from bot.organizations.rules import (
+    API,
+    DataCenterReport,
+    Directory,
+    Listing,
+    Organization,
+    OrganizationKey,
+    Place,
+)
 from bot.permissions import Person
 from bot.quotas import messages as ui
 from bot.quotas.rules.limits import Plan
@@ -45,14 +53,26 @@ class RateLimits:
 
     async def overview(self, person: Person, page: int = 0) -> Message:
         """Show a page of organizations. Make calls only if a data center has never been listed."""
-        directory = await self.directory.known()
+        directory = await self._known_directory()
         if not directory.reports or any(report.listing is None for report in directory.reports):
-            directory = await self.directory.directory(CallCause(LIST, person.slack_user_id))
+            cause = CallCause(LIST, person.slack_user_id)
+            directory = self._with_apis(await self.directory.directory(cause))
         return ui.overview(await self._standings(directory), directory, self.clock.now(), page)
+
+    async def _known_directory(self, *, look_again: bool = False) -> Directory:
+        return self._with_apis(await self.directory.known(look_again=look_again))
+
+    def _with_apis(self, directory: Directory) -> Directory:
+        """Add the other APIs, as if they were the organizations of a data center."""
+        if not self.terms.apis:
+            return directory
+        apis = tuple(Organization(organization_id=name, name=name) for name in self.terms.apis)
+        report = DataCenterReport(API, Listing(API, apis, self.clock.now()))
+        return Directory((*directory.reports, report))
 
     async def standings(self) -> list[Standing]:
         """Return the standings of up to 1,000 organizations, worst first, without making a call."""
-        return (await self._standings(await self.directory.known()))[:MOST_SHOWN]
+        return (await self._standings(await self._known_directory()))[:MOST_SHOWN]
 
     async def _standings(self, directory: Directory) -> list[Standing]:
         """Return the standings of all organizations, worst first.
@@ -88,6 +108,8 @@ class RateLimits:
     async def check(self, person: Person, key: OrganizationKey) -> Message:
         """Unless the organization is blocked, make a real call, which counts against the limits."""
         name, standing = await self._known(key)
+        if key.is_api:
+            return ui.not_for_apis(name, "makes no test calls to it")
         if standing.blocks:
             # Renewing the credential may also need a call.
             return ui.checked(name, standing)
@@ -102,9 +124,9 @@ class RateLimits:
         return ui.checked(*await self._known(key), seconds=seconds)
 
     async def _known(self, key: OrganizationKey) -> tuple[str, Standing]:
-        directory = await self.directory.known()
+        directory = await self._known_directory()
         if directory.listed_name(key) is None:
-            directory = await self.directory.known(look_again=True)
+            directory = await self._known_directory(look_again=True)
         async with self.database.read_only() as tx:
             account = await accounts.load(tx, key, self.terms)
         if not account.id and directory.listed_name(key) is None:
@@ -113,6 +135,8 @@ class RateLimits:
 
     async def set_plan(self, person: Person, place: Place, plan: Plan) -> Message:
         """Set an organization's plan, and record the change in the audit log."""
+        if place.key.is_api:
+            return ui.not_for_apis(place.organization.name, "has no plan for it")
         async with self.database.transaction() as tx:
             before = await accounts.load_locked(tx, place.key, self.terms)
             await quotas.set_plan(tx, place.key, plan)
@@ -127,9 +151,9 @@ class RateLimits:
         Known organizations are searched before a listing is requested, which can save a call.
         """
         try:
-            return (await self.directory.known()).find(typed, in_part=in_part)
+            return (await self._known_directory()).find(typed, in_part=in_part)
         except (NotFound, Ambiguous):
             # A new listing may contain the organization, or an exact match for an ambiguous name.
             cause = CallCause(LIST, person.slack_user_id)
             directory = await self.directory.directory(cause, look_again=True)
-            return directory.find(typed, in_part=in_part)
+            return self._with_apis(directory).find(typed, in_part=in_part)

@@ -23,7 +23,7 @@ class ServiceCall:
     can replace the error for a refused call with a more precise one.
     """
 
-    service: Literal["inventory", "flow", "email", "oauth"]
+    service: Literal["inventory", "api", "flow", "email", "oauth"]
     label: str
     method: Literal["GET", "POST"]
     url: URL = field(repr=False)

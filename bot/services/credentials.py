@@ -24,7 +24,7 @@ from bot.services.errors import (
     model_in,
 )
 from bot.services.http import ServiceHttp
-from bot.settings.model import OAuthSettings
+from bot.settings.model import DATA_CENTERS, OAuthSettings
 from bot.tasks import Flights
 
 
@@ -52,9 +52,9 @@ class Credential:
         return None
 
 
-def authorization(template: str, token: str) -> Mapping[str, str]:
-    """Return an `Authorization` header, with `{token}` in the template replaced by the token."""
-    return {"Authorization": template.replace("{token}", token)}
+def authorization(template: str, token: str, name: str = "Authorization") -> Mapping[str, str]:
+    """Return a header that has the template as its value, with the token in place of `{token}`."""
+    return {name: template.replace("{token}", token)}
 
 
 def basic(user: str, password: SecretStr) -> Mapping[str, str]:
@@ -111,7 +111,7 @@ class _Renewal(BaseModel):
 class OAuthCredential(Credential):
     """An OAuth access token that is renewed before it expires.
 
-    `template` is the `Authorization` header's value, with `{token}` in place of the token.
+    `template` is the value of the header called `header`, with `{token}` in place of the token.
     """
 
     http: ServiceHttp
@@ -119,6 +119,7 @@ class OAuthCredential(Credential):
     data_center: str
     grant: OAuthSettings
     template: str = BEARER
+    header: str = "Authorization"
 
     def __post_init__(self) -> None:
         # The current token, the time to renew it, and the time when it expires.
@@ -202,7 +203,7 @@ class OAuthCredential(Credential):
         life = min(renewal.expires_in or ASSUMED_LIFE_SECONDS, LONGEST_LIFE_SECONDS)
         self._ends_at = asked_at + life
         self._renew_at = self._ends_at - min(MARGIN_SECONDS, life / 8)
-        self._token = Signed(token, headers=authorization(self.template, token))
+        self._token = Signed(token, headers=authorization(self.template, token, self.header))
         return self._token
 
     async def _ask(self) -> _Renewal:
@@ -245,8 +246,9 @@ class OAuthCredential(Credential):
             return self._throttled(failure.retry_after)
         if error not in REFUSED:
             return failure
+        setting = "INVENTORY_DATA_CENTERS" if self.data_center in DATA_CENTERS else "APIS"
         sentence = (
-            f"The {REFUSED[error]} for {self.data_center} in INVENTORY_DATA_CENTERS was rejected"
+            f"The {REFUSED[error]} for {self.data_center} in {setting} was rejected"
             f" ({said}). It was revoked, has expired, or belongs to another client or data center."
             f" Check that token_url is that of {self.data_center}, or create new credentials at the"
             " provider."

@@ -331,7 +331,7 @@ async def body_of(
     `hold` is awaited before the memory for a large body is used.
     """
     body = bytearray()
-    most = MOST_BYTES if call.service == "inventory" else MOST_SMALL_BYTES
+    most = MOST_BYTES if call.service in {"inventory", "api"} else MOST_SMALL_BYTES
     sentence = f"{call.subject} sent too much data (over {most >> 20} MiB)."
     too_large = ResponseTooLarge(call.service, sentence)
     if (response.content_length or 0) > most:

@@ -275,6 +275,11 @@ def _roots(settings: Settings) -> Problems:
         same = roots.setdefault((root.host, root.port, root.path.rstrip("/")), name)
         if same != name:
             yield "INVENTORY_DATA_CENTERS", f"{name}: has the same address as {same}"
+    for api_name, api in settings.apis.items():
+        root = URL(api.base_url)
+        same = roots.setdefault((root.host, root.port, root.path.rstrip("/")), api_name)
+        if same != api_name:
+            yield "APIS", f"{api_name}: has the same address as {same}"
 
 
 def _flows(settings: Settings) -> Problems:
@@ -310,7 +315,8 @@ def _organizations(settings: Settings, *, is_known: bool) -> Problems:
     named = [("INVENTORY_PLANS", "", path) for path in settings.inventory_plans]
     named += [("INVENTORY_RESERVE", "", path) for path in settings.inventory_reserve]
     for name, client in settings.gateway_clients.items():
-        named += [("GATEWAY_CLIENTS", f"{name}: ", path) for path in client.organizations]
+        theirs = (path for path in client.organizations if path not in settings.apis)
+        named += [("GATEWAY_CLIENTS", f"{name}: ", path) for path in theirs]
     for setting, where, path in named:
         if path == "*" and setting != "INVENTORY_PLANS":
             continue
@@ -318,6 +324,9 @@ def _organizations(settings: Settings, *, is_known: bool) -> Problems:
             keys = " or ".join(f'"{name}/{path}"' for name in centers or ["<data center>"])
             yield setting, f"{where}{path} has no data center. Write {keys}"
         elif not re.fullmatch(ORGANIZATION_PATH, path):
-            yield setting, f"{where}{_printed(path)} must be <data center>/<organization ID>"
+            problem = f"{where}{_printed(path)} must be <data center>/<organization ID>"
+            if setting == "GATEWAY_CLIENTS":
+                problem += f" or an API in APIS.{_closest(path, settings.apis)}"
+            yield setting, problem
         elif is_known and path.partition("/")[0] not in centers:
             yield setting, f"{where}{path} isn't in a configured data center"

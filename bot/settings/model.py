@@ -125,6 +125,16 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 Alias = Annotated[
     str, like(r"(?!\*$)[^\s\"',]{1,50}", "must be a name without spaces, quotes and commas")
 ]
+# The first part of a path at the gateway.
+OTHER_PATHS = ("testusers", "healthz")
+ApiName = Annotated[
+    str,
+    like("[a-z][a-z0-9-]{0,39}", "must be a name of lowercase letters, digits and hyphens"),
+    like(
+        f"(?!({'|'.join(map(re.escape, (*DATA_CENTERS, *OTHER_PATHS)))})$).*",
+        "can't be the name of a data center, testusers or healthz",
+    ),
+]
 ClientName = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")]
 ProxyAddress = Annotated[SecretStr, BeforeValidator(_proxy_address)]
 DatabaseUrl = Annotated[SecretStr, BeforeValidator(_database_address)]
@@ -189,6 +199,55 @@ class ReserveSettings(_Part):
 
     minute: Number = Field(default=0, ge=0, lt=100)
     day: Number = Field(default=0, ge=0)
+
+
+class ApiLimits(_Part):
+    """The limits of another API. What is absent isn't limited."""
+
+    minute: Number | None = Field(default=None, ge=1)
+    day: Number | None = Field(default=None, ge=1)
+    concurrent: Number | None = Field(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _at_least_one(self) -> "ApiLimits":
+        if (self.minute, self.day, self.concurrent) == (None, None, None):
+            raise ValueError("needs at least one of minute, day and concurrent")
+        return self
+
+
+class ApiReserve(_Part):
+    """Calls to another API that are reserved for programs that don't use Gatehouse."""
+
+    minute: Number = Field(default=0, ge=0)
+    day: Number = Field(default=0, ge=0)
+
+
+class ApiSettings(_Part):
+    """Another API: its address, credential and limits."""
+
+    base_url: Address
+    token: Secret | None = None
+    oauth: OAuthSettings | None = None
+    header: Annotated[
+        str, like(r"[A-Za-z0-9-]+: .*\{token\}.*", "must be a header with {token} in its value")
+    ] = "Authorization: Bearer {token}"
+    query: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")] | None = None
+    limits: ApiLimits
+    reserve: ApiReserve = ApiReserve()
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "ApiSettings":
+        if (self.token is None) == (self.oauth is None):
+            raise ValueError("needs either token or oauth, but not both")
+        if self.query is not None and "header" in self.model_fields_set:
+            raise ValueError("needs either header or query, but not both")
+        if self.query is not None and self.oauth is not None:
+            raise ValueError("can't send an OAuth token in the query")
+        for kind in ("minute", "day"):
+            limit, reserved = getattr(self.limits, kind), getattr(self.reserve, kind)
+            if reserved and reserved >= (limit or 0):
+                raise ValueError(f"reserve: {kind} must be below the limit per {kind}")
+        return self
 
 
 class ClientSettings(_Part):
@@ -344,6 +403,11 @@ class Settings(BaseModel):
     )
     """The gateway's clients. `gatehouse gateway-token` creates a token."""
 
+    apis: Annotated[dict[ApiName, ApiSettings], Json] = table(
+        {"xero": {"base_url": "https://api.xero.com", "token": "…", "limits": {"minute": 60}}}
+    )
+    """Other APIs that gateway clients can call within their limits (docs/gateway.md)."""
+
     @property
     def proxies(self) -> dict[str, str]:
         """The environment variables for proxies and certificates, which other libraries read."""
@@ -444,7 +508,7 @@ SCHEMA = Settings.model_json_schema()
 def is_secret(name: str) -> bool:
     """Return True if the setting contains a secret."""
     field = Settings.model_fields[name]
-    return "SecretStr" in str(field.annotation) or name == "inventory_data_centers"
+    return "SecretStr" in str(field.annotation) or name in {"inventory_data_centers", "apis"}
 
 
 def keys_in(*place: str) -> list[str]:

@@ -84,7 +84,8 @@ def data_centers(url: str) -> str:
 async def running_gateway(database_url, **settings):
     """Run a bot, its gateway and the stand-ins until the `with` block ends.
 
-    `settings` contains environment variables, but with lowercase names.
+    `settings` contains environment variables, but with lowercase names. In those of type dict,
+    `UPSTREAM` stands for the address of the service.
     """
     async with running_upstream() as upstream:
         own = {
@@ -94,11 +95,18 @@ async def running_gateway(database_url, **settings):
             "inventory_data_centers": data_centers(upstream.url),
         }
         async with (
-            running_world(database_url, **{**own, **settings}) as world,
+            running_world(database_url, **_filled({**own, **settings}, upstream.url)) as world,
             aiohttp.ClientSession() as session,
         ):
             await note_listed(world)
             yield Caller(world, session, upstream)
+
+
+def _filled(settings, url: str) -> dict[str, str]:
+    return {
+        name: json.dumps(value).replace("UPSTREAM", url) if isinstance(value, dict) else value
+        for name, value in settings.items()
+    }
 
 
 async def note_listed(world, ids=(EU,)) -> None:

@@ -21,7 +21,7 @@ from datetime import datetime
 from enum import IntEnum
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.limits import Limit, LimitKind, Plan, Source, applying
+from bot.quotas.rules.limits import Limit, LimitKind, Limits, Plan, Source, applying, limits_of
 from bot.services.calls import TOTAL_SECONDS, CallClass
 
 MINUTE_SECONDS = 60.0
@@ -40,16 +40,21 @@ class BlockCode(IntEnum):
     MINUTE = 44
     DAY = 45
     CONCURRENT = 1070
+    # Any 429 of another API, which doesn't say which limit was exceeded.
+    API = 0
 
     @classmethod
     def known(cls, code: int | None) -> "BlockCode":
         """Return the code as a BlockCode, or code 44 if the code is undocumented or missing."""
-        return cls(code) if code in set(cls) else cls.MINUTE
+        return cls(code) if code in DOCUMENTED else cls.MINUTE
 
     @property
     def kind(self) -> LimitKind:
-        """The kind of limit that was exceeded."""
-        return LimitKind[self.name]
+        """The kind of limit that was exceeded. Not every code says it."""
+        return LimitKind.MINUTE if self is BlockCode.API else LimitKind[self.name]
+
+
+DOCUMENTED = frozenset({BlockCode.MINUTE, BlockCode.DAY, BlockCode.CONCURRENT})
 
 
 # The first and the longest pause for each code, in seconds.
@@ -57,16 +62,24 @@ _PAUSES = {
     BlockCode.MINUTE: (60.0, 15 * 60.0),
     BlockCode.DAY: (15 * 60.0, 3600.0),
     BlockCode.CONCURRENT: (2.0, 60.0),
+    BlockCode.API: (60.0, 15 * 60.0),
 }
 # The longest pause, even if the service requests more time.
 LONGEST_TOLD_SECONDS = 3600.0
 
 
-def pause_seconds(code: BlockCode, failed_tries: int) -> float:
-    """Return the length of the pause, in seconds, after this number of failed attempts."""
+def pause_seconds(code: BlockCode, failed_tries: int, told_seconds: float = 0.0) -> float:
+    """Return the length of the pause, in seconds, after this number of failed attempts.
+
+    `told_seconds` (`Retry-After`) can lengthen the pause to at most an hour. The pause of another
+    API is as long as the API says.
+    """
     first, longest = _PAUSES[code]
     # Limit the exponent, because large powers of two don't fit in a float.
-    return min(longest, first * 2.0 ** min(failed_tries, 16))
+    pause = min(longest, first * 2.0 ** min(failed_tries, 16))
+    if code is BlockCode.API:
+        return told_seconds or pause
+    return max(pause, min(told_seconds, LONGEST_TOLD_SECONDS))
 
 
 @dataclass(frozen=True)
@@ -108,12 +121,12 @@ class Blocks:
         """Return the updated blocks after another 429.
 
         A refused probe lengthens the pause, but a refused call that was sent before the block began
-        doesn't. `told_seconds` (`Retry-After`) can lengthen the pause to at most an hour.
+        doesn't.
         """
         earlier = next((block for block in self.blocks if block.code is code), None)
         block = earlier or Block(code, since=now, until=now)
         tries = block.failed_tries + bool(probe and earlier)
-        pause = max(pause_seconds(code, tries), min(told_seconds, LONGEST_TOLD_SECONDS))
+        pause = pause_seconds(code, tries, told_seconds)
         block = replace(block, until=max(block.until, now + pause), failed_tries=tries)
         others = (block for block in self.blocks if block.code is not code)
         return Blocks((*others, block), 0.0 if probe else self.probing_until)
@@ -140,11 +153,16 @@ class Terms:
     """The settings used to grant or decline calls.
 
     `plan_of` returns an organization's configured plan. `reserve_of` returns how many calls per
-    minute and per day to leave for other programs.
+    minute and per day to leave for other programs. `apis` has the limits of other APIs.
     """
 
     plan_of: Callable[[OrganizationKey], Plan]
     reserve_of: Callable[[OrganizationKey], tuple[int, int]] = lambda _key: (0, 0)
+    apis: Mapping[str, Limits] = field(default_factory=dict, hash=False)
+
+    def limits_of(self, key: OrganizationKey, plan: Plan) -> Limits:
+        """Return the limits of an organization with this plan, or of an API."""
+        return self.apis.get(key.organization_id, Limits()) if key.is_api else limits_of(plan)
 
 
 @dataclass(frozen=True)
@@ -226,7 +244,7 @@ class IncidentDetail:
     @property
     def is_code_known(self) -> bool:
         """True if the service sent a documented code, which says which limit was exceeded."""
-        return self.sent_code in set(BlockCode)
+        return self.sent_code in DOCUMENTED
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from bot.quotas.rules.limits import (
     applying,
     day_began_at,
     less_reserve,
-    limits_of,
 )
 from bot.quotas.rules.quota import Blocks, InUse, Terms
 from bot.services.calls import CallClass
@@ -93,7 +92,7 @@ class Standing:
         It is cached, because an overview of thousands of organizations needs one for each.
         """
         plan = terms.plan_of(key)
-        limits = less_reserve(limits_of(plan).in_force(), *terms.reserve_of(key))
+        limits = less_reserve(terms.limits_of(key, plan).in_force(), *terms.reserve_of(key))
         return cls(key, plan, InUse(), limits, Blocks())
 
     def with_one_more(self) -> "Standing":
@@ -151,7 +150,7 @@ class Standing:
     @property
     def closeness(self) -> float:
         """The highest usage of any limit, as a fraction of the allowed calls."""
-        return max(meter.share for meter in self.meters.values())
+        return max((meter.share for meter in self.meters.values()), default=0.0)
 
     @property
     def rank(self) -> tuple[int, float, OrganizationKey]:

@@ -34,7 +34,6 @@ from bot.quotas.rules.limits import (
     day_began_at,
     day_use,
     less_reserve,
-    limits_of,
 )
 from bot.quotas.rules.quota import HOLD_SECONDS, Block, Blocks, InUse, Terms
 from bot.quotas.rules.use import HOUR_SECONDS, HourOfCalls, Standing
@@ -167,10 +166,12 @@ def _standing(row: Row[Any], terms: Terms) -> Standing:
             row.reported_number,
             row.reported_unsure,
         )
-    limits = {limit.kind: limit for limit in limits_of(plan).in_force()}
-    used, day = day_use(
-        limits.pop(LimitKind.DAY), row.now, sent, reported, since_report, row.lowered_day
-    )
+    limits = {limit.kind: limit for limit in terms.limits_of(key, plan).in_force()}
+    used, day = sent, list[Limit]()
+    if LimitKind.DAY in limits:
+        used, day = day_use(
+            limits.pop(LimitKind.DAY), row.now, sent, reported, since_report, row.lowered_day
+        )
     in_force = [*limits.values(), *day, *lowered_in(row, row.now)]
     if row.is_stalled:
         in_force.append(STALL)

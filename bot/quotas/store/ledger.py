@@ -69,7 +69,8 @@ class Reservation:
     """A granted call: its organization, its number, and the usage when it was granted.
 
     `at` is the time of the reservation according to the database's clock. `asked_at` is the time
-    when the reservation was requested, in seconds since the machine started.
+    when the reservation was requested, in seconds since the machine started. `is_probe` is True for
+    the single test call at the end of a pause.
     """
 
     organization: int
@@ -77,6 +78,7 @@ class Reservation:
     in_use: InUse
     at: float
     asked_at: float = 0.0
+    is_probe: bool = False
 
 
 class ClockCorrected(DatabaseUnavailable):
@@ -113,6 +115,7 @@ async def reserve(
             if request.cause.call_class is CallClass.PROBE:
                 over_at = account.now + HOLD_SECONDS
                 await save_blocks(tx, account, replace(account.blocks, probing_until=over_at))
+                return replace(reservation, is_probe=True)
             return reservation
     raise DatabaseUnavailable
 
