@@ -1,4 +1,4 @@
-"""Simulates a greedy script, which calls the inventory service as often as it can.
+"""Simulates a greedy script, which calls the inventory service or another API as often as it can.
 
 The script represents any program that shares the inventory's limits with the bot. If the script
 calls the service directly, it uses the inventory's token and ignores `Retry-After`. If the script
@@ -15,9 +15,12 @@ from typing import Any
 
 import aiohttp
 
+from sandbox.services import weather
 from sandbox.services.running import RunningServices
 from sandbox.services.state import inventory_token
 
+# Stands for the data center of another API.
+API = "api"
 CLIENT, TOKEN = "script", "demo-gateway-token"
 SECONDS, CALLERS = 30.0, 3
 # The gateway may hold a call for this long until it is the call's turn.
@@ -31,6 +34,8 @@ IMPATIENT_SECONDS = 0.05
 @dataclass
 class Run:
     """A run of the greedy script, with its results. `through` is `directly` or `gateway`.
+
+    If `data_center` is `api`, `organization_id` is the name of another API.
 
     `refused` counts the service's 429 responses by error code. `declined` counts the gateway's 429
     responses by the value of the `Gatehouse-Declined` header. `last` is the most recent error.
@@ -109,16 +114,25 @@ class Greedy:
     async def _call(self, session: aiohttp.ClientSession, run: Run) -> float:
         """Make one call. Return the number of seconds to wait before the next call."""
         is_direct = run.through == "directly"
-        root = self._services.inventory_url(run.data_center)
-        url = root if is_direct else f"{self._gateway_url}/{run.data_center}"
-        token = inventory_token(run.data_center) if is_direct else TOKEN
-        query = {"organization_id": run.organization_id, "authtoken": token}
-        manners = {} if is_direct else {"Prefer": f"wait={WAIT_SECONDS}"}
+        query = {}
+        if run.data_center == API:
+            root, path, token = self._services.weather_url, "forecast", weather.TOKEN
+        else:
+            root, path = self._services.inventory_url(run.data_center), "organizations"
+            token = inventory_token(run.data_center)
+            query = {"organization_id": run.organization_id}
+        name = run.organization_id if run.data_center == API else run.data_center
+        url = f"{root if is_direct else f'{self._gateway_url}/{name}'}/{path}"
+        headers = {} if is_direct else {"Prefer": f"wait={WAIT_SECONDS}"}
+        if run.data_center == API:
+            headers["Authorization"] = f"Bearer {token if is_direct else TOKEN}"
+        else:
+            query["authtoken"] = token if is_direct else TOKEN
         run.sent += 1
         number = run.sent
         run.started[number] = time.monotonic()
         try:
-            async with session.get(f"{url}/organizations", params=query, headers=manners) as answer:
+            async with session.get(url, params=query, headers=headers) as answer:
                 return self._note(run, answer, await answer.read())
         except aiohttp.ClientError as error:
             run.failed += 1
@@ -140,7 +154,7 @@ class Greedy:
         if declined is not None:
             run.declined[declined] += 1
         else:
-            run.refused[str(said.get("code"))] += 1
+            run.refused[str(said.get("code", answer.status))] += 1
         if run.through == "directly":
             return IMPATIENT_SECONDS
         return float(answer.headers.get("Retry-After", "1"))

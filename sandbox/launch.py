@@ -17,6 +17,7 @@ from sandbox.manifest import read_manifest
 from sandbox.panel import Panel
 from sandbox.people import ROLES
 from sandbox.ports import free_port, port_near
+from sandbox.services import weather
 from sandbox.services.running import RunningServices, running_services, told_to_stop
 from sandbox.services.state import Flow, ServicesState
 from sandbox.slack.server import RunningSlack, running_slack
@@ -33,14 +34,20 @@ def bot_settings(
     """Return the settings that connect the bot to the rest of the sandbox."""
     client = {
         "token_sha256": hashlib.sha256(TOKEN.encode()).hexdigest(),
-        "organizations": "*",
+        "organizations": ["*", weather.NAME],
         "methods": ["GET"],
+    }
+    api = {
+        "base_url": services.weather_url,
+        "token": weather.TOKEN,
+        "limits": {"minute": weather.PER_MINUTE},
     }
     return {
         # The bot must not read the developer's own settings file.
         "GATEHOUSE_CONFIG": "",
         "GATEWAY_PORT": str(gateway_port),
         "GATEWAY_CLIENTS": json.dumps({CLIENT: client}),
+        "APIS": json.dumps({weather.NAME: api}),
         **services.bot_settings(),
         "FLOW_ALIASES": json.dumps(ALIASES),
         "FLOW_POLICIES": json.dumps({"practice": PRACTICE}),

@@ -1,9 +1,10 @@
 // A section of the panel: a greedy script, with and without the gateway.
 
 import { el, freshId } from "./dom.js";
-import { organizationOptions } from "./panel-options.js";
+import { options, organizationOptions } from "./panel-options.js";
 
 const ABOUT = "It calls one organization as often as it can for 30 seconds.";
+const OTHER_API = ["api weather", "weather (another API, 30 calls a minute)"];
 const WAYS = [
   [
     "directly",
@@ -15,7 +16,8 @@ const WAYS = [
     "gateway",
     "Run through the gateway",
     "Through the gateway, as its client “script”. Each call waits for its turn. It gets 80 of " +
-      "100 calls a minute; a fifth is kept for people. See /ratelimits and the organization’s ID.",
+      "100 calls a minute; a fifth is kept for people. See /ratelimits and the organization’s ID. " +
+      "Of another API, it gets every call: see /ratelimits weather.",
   ],
 ];
 
@@ -56,7 +58,7 @@ function run([through, title, about], at, act) {
   );
   node.show = ({ organizations, greedy }) => {
     if (!where.options.length) {
-      where.append(...organizationOptions(organizations));
+      where.append(...organizationOptions(organizations), ...options([OTHER_API]));
       // The two scripts call different organizations, because a direct run blocks its organization.
       where.selectedIndex = at;
     }

@@ -1,8 +1,8 @@
-"""Combines the three services into one web application."""
+"""Combines the three services and another API into one web application."""
 
 from aiohttp import web
 
-from sandbox.services import email, flow, inventory, oauth
+from sandbox.services import email, flow, inventory, oauth, weather
 from sandbox.services.serve import STATE
 from sandbox.services.state import ServicesState
 
@@ -19,6 +19,7 @@ def make_services_app(state: ServicesState) -> web.Application:
     app.router.add_get(flow.TEST_USERS_PATH, flow.read_test_users, allow_head=False)
     app.router.add_post(flow.TEST_USERS_PATH, flow.replace_test_users)
     app.router.add_get(email.RESOURCE_PATH, email.read_resource, allow_head=False)
+    app.router.add_get(f"{weather.ROOT}/{{path:.+}}", weather.Weather().forecast)
     app.on_shutdown.append(_let_everyone_go)
     return app
 

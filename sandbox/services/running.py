@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from sandbox.services import weather
 from sandbox.services.app import make_services_app
 from sandbox.services.organizations import DATA_CENTERS
 from sandbox.services.state import (
@@ -41,6 +42,11 @@ class RunningServices:
     def inventory_url(self, data_center: str) -> str:
         """Return the base address of a data center's inventory API."""
         return f"{self.url}/{data_center}/inventory/v1"
+
+    @property
+    def weather_url(self) -> str:
+        """The base address of the other API."""
+        return f"{self.url}{weather.ROOT}"
 
     @property
     def token_url(self) -> str:

@@ -24,6 +24,18 @@ async def run_when(session, way, condition) -> dict:
             await asyncio.sleep(0.1)
 
 
+async def test_another_api_refuses_the_script_only_without_the_gateway():
+    async with running_sandbox() as sandbox, aiohttp.ClientSession(sandbox.url) as session:
+        await asyncio.wait_for(sandbox.bot.start(), READY_SECONDS)
+        order = {"data_center": "api", "organization_id": "weather"}
+        await session.post("/page/panel/greedy", json={"through": "gateway", **order})
+        await run_when(session, "gateway", lambda run: run["passed"] == 30)
+        run = await run_when(session, "gateway", lambda run: run["waiting"] > 0)
+        assert (run["passed"], run["refused"]) == (30, {})
+        await session.post("/page/panel/greedy", json={"through": "directly", **order})
+        await run_when(session, "directly", lambda run: run["refused"].get("429", 0) > 0)
+
+
 async def test_greedy_script_is_refused_only_without_the_gateway():
     async with running_sandbox() as sandbox, aiohttp.ClientSession(sandbox.url) as session:
         await asyncio.wait_for(sandbox.bot.start(), READY_SECONDS)
