@@ -286,7 +286,7 @@ class Leaver:
     async def _watched(self):
         # The bot's jobs use the database too.
         task = repr(asyncio.current_task())
-        is_request = "RequestHandler" in task or "turns eu/" in task
+        is_request = any(name in task for name in ("RequestHandler", "turns eu/", "Batches"))
         if is_request:
             await self._step()
         async with self._connected() as connection:
