@@ -19,13 +19,13 @@ from bot.gateway.forward import Forwarder, GatewayCall, Seen
 from bot.gateway.turns import Turns
 from bot.ops.redaction import Redactor
 from bot.organizations.client import DataCenterAccess, InventoryClient
-from bot.organizations.rules import Organization, OrganizationKey
+from bot.organizations.rules import API, Organization, OrganizationKey
 from bot.quotas.guard import Guard, _Call
 from bot.quotas.rules.limits import _LIMITS, LimitKind, Limits, Plan, applying, share_of
 from bot.quotas.rules.quota import GRACE_SECONDS, MINUTE_SECONDS, Terms
 from bot.quotas.store.ledger import CallRequest, Reservation
 from bot.services.calls import GATEWAY, PROBE, CallCause, CallClass
-from bot.services.credentials import OAuthCredential
+from bot.services.credentials import Credential, OAuthCredential, Signed
 from bot.services.errors import CredentialsRefused
 from bot.services.http import ServiceHttp
 from bot.settings.model import OAuthSettings
@@ -39,7 +39,12 @@ from tests.support.clock import START
 KEY = OrganizationKey("eu", "10")
 # Small limits, because a day has a dozen calls a minute.
 LIMITS = Limits(minute=10, day=1_000, concurrent=2)
-TERMS = Terms(lambda _key: Plan.FREE)
+# Another API, which the same programs call.
+XERO = OrganizationKey(API, "xero")
+XERO_MINUTE = 4
+XERO_SHARE = 0.4
+XERO_ROOT = URL("https://xero.example")
+TERMS = Terms(lambda _key: Plan.FREE, apis={XERO.service: Limits(minute=XERO_MINUTE)})
 # The programs that call through the gateway, and their shares of the gateway's calls.
 CLIENTS = {"reports": 1.0, "nightly": 0.4}
 
@@ -95,8 +100,10 @@ class Inventory:
     pauses: dict[float, float] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     tokens: Tokens = field(init=False)
+    xero: "Xero" = field(init=False)
 
     def __post_init__(self) -> None:
+        self.xero = Xero(self.loop, self.problems)
         self.tokens = Tokens(self.loop, self.faults)
 
     def look_at_pauses(self, reader: sqlite3.Connection, granted_at: float = 0.0) -> None:
@@ -197,6 +204,30 @@ class Inventory:
                 self.problems.append(f"{whose}: {of_a_minute} a minute, {at_once} at once")
 
 
+@dataclass
+class Xero:
+    """Simulates another API, and counts the calls to it."""
+
+    loop: SimulationLoop
+    problems: list[str]
+    arrivals: deque[float] = field(default_factory=deque)
+
+    async def answer(self, _authorization: str) -> tuple[int, Mapping[str, Any]]:
+        """Answer a call after a while."""
+        return await at_their_place(self.loop, self._arrive()), {}
+
+    async def _arrive(self) -> int:
+        await asyncio.sleep(self.loop.random.uniform(0, 0.5))
+        now = self.loop.time()
+        self.arrivals.append(now)
+        while self.arrivals[0] < now - MINUTE_SECONDS:
+            self.arrivals.popleft()
+        if len(self.arrivals) > XERO_MINUTE:
+            self.problems.append(f"{len(self.arrivals)} calls to xero within a minute at {now:.0f}")
+        await asyncio.sleep(self.loop.random.uniform(0, 2.0))
+        return 200
+
+
 class WatchedGuard(Guard):
     """A guard that also checks that calls are granted and settled correctly."""
 
@@ -209,7 +240,7 @@ class WatchedGuard(Guard):
         """Let the real guard grant a call, and check the result."""
         async with super().granted(request, reservation) as call:
             sent, before = SENT.get(), len(SENT.get().tokens)
-            if request.cause.kind != PROBE:
+            if request.cause.kind != PROBE and request.key == KEY:
                 self._inventory.look_at_pauses(self._reader, call.reservation.at)
             try:
                 yield call
@@ -233,15 +264,21 @@ class Client:
 
     def __init__(self, inventory: Inventory, turns: Turns) -> None:
         accounts = URL(GRANT.token_url).host or ""
-        services = {ROOT.host or "": inventory.answer, accounts: inventory.tokens.renew}
+        services = {
+            ROOT.host or "": inventory.answer,
+            XERO_ROOT.host or "": inventory.xero.answer,
+            accounts: inventory.tokens.renew,
+        }
         session: Any = Session(services)
         redactor, observer, clock = Redactor(), lambda _: None, turns.clock
         http = ServiceHttp(session, redactor, observer, clock)
         credential = OAuthCredential(http, clock, KEY.data_center, GRANT)
         access = {KEY.data_center: DataCenterAccess(ROOT, credential)}
+        token = Credential(Signed("xero-token", headers={"Authorization": "Bearer xero-token"}))
+        apis = {XERO.service: DataCenterAccess(XERO_ROOT, token)}
         self._inventory = inventory
         self._client = InventoryClient(http, turns.guard.call, access)
-        self._forwarder = _Forwarder(session, access, turns, redactor, observer)
+        self._forwarder = _Forwarder(session, {**access, **apis}, turns, redactor, observer)
 
     async def organizations(
         self, key: OrganizationKey, cause: CallCause
@@ -263,6 +300,8 @@ class Client:
         """Make a call through the gateway, and wait up to `seconds` for the call's turn."""
         SENT.set(Sent(CallCause(GATEWAY, background=True, client=client)))
         call = GatewayCall(client, KEY, "GET", ROOT, (), seconds)
+        if self._inventory.loop.random.random() < XERO_SHARE:
+            call = GatewayCall(client, XERO, "GET", XERO_ROOT, (), seconds)
         request: Any = SimpleNamespace(transport=SimpleNamespace(is_closing=lambda: False))
         await self._forwarder.forward(request, call, b"", Seen())
 
