@@ -281,9 +281,9 @@ def plan_set(name: str, before: Plan, now: Plan) -> Message:
 def incident_card(incident: Incident, name: str) -> Message:
     """Return the alert for an open or closed incident."""
     detail = incident.detail
-    is_api = incident.key.is_api
-    center = f" ({text.escape(incident.key.data_center)})" if incident.key.organization_id else ""
-    center = "" if is_api else center
+    key = incident.key
+    is_api = key.is_api
+    center = "" if is_api or not key.organization_id else f" ({text.escape(key.data_center)})"
     subject = f"*{text.escape(name, 300)}*{center}"
     exceeded = _exceeded(incident)
     headline = f":no_entry: {subject} is blocked, because {exceeded}."

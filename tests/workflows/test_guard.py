@@ -393,3 +393,23 @@ async def test_calls_of_one_organization_that_arrive_together_keep_its_limits(da
     # Of the 5 calls at once, 4 are left to the background.
     assert len(granted) == 4
     assert sorted(one.number for one in granted) == [1, 2, 3, 4]
+
+
+async def test_calls_are_stored_in_one_order_whatever_order_they_arrive_in(database, clock, tasks):
+    # Otherwise, two processes could each wait for a call that the other has just stored.
+    guard = Guard(database, clock, FREE, tasks)
+    keys = [OrganizationKey("eu", f"{number}") for number in range(8)]
+    for key in keys:
+        async with guard.call(key, PERSON) as grant:
+            await grant.responded()
+    stored = []
+    engine = database.engine.sync_engine
+    event.listen(engine, "before_cursor_execute", lambda *seen: stored.append(seen[2:4]))
+    cause = CallCause(GATEWAY, background=True, client="a")
+    requests = [CallRequest(key, cause, FREE) for key in reversed(keys)]
+    await asyncio.gather(*map(guard.reserve, requests))
+    inserts = [values for statement, values in stored if statement.startswith("INSERT")]
+    # A row has eight columns, the first of which is the organization.
+    organizations = [values[::8] for values in inserts]
+    assert max(map(len, organizations)) > 1
+    assert all(list(values) == sorted(values) for values in organizations)

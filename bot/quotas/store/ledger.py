@@ -161,7 +161,8 @@ async def _insert(
             "slack_user_id": request.cause.caller,
             "written": request.cause.write and asdict(request.cause.write),
         }
-        for request, account in granted
+        # In one order, so that two processes never wait for each other's calls.
+        for request, account in sorted(granted, key=lambda grant: (grant[1].id, grant[1].made))
     ]
     stored = {tuple(row) for row in await tx.connection.execute(_CALLS_UNLESS_THERE, rows)}
     return [
