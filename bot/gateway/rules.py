@@ -7,6 +7,7 @@ the method. The gateway refuses ambiguous requests before it sends anything.
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from http import HTTPStatus
 from itertools import pairwise
 from urllib.parse import unquote, unquote_plus
@@ -201,6 +202,8 @@ def _require_plain_names(query: str, important: Iterable[str]) -> None:
             )
 
 
+# Cached, because nearly all calls have the same names.
+@lru_cache(1_000)
 def _squashed(name: str) -> str:
     """Decode a name and keep only its letters and digits, to detect variants of the same name."""
     for _ in range(3):

@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 
@@ -135,7 +135,7 @@ class Gateway:
             # Requests without a valid token are logged only at the debug level, because anyone who
             # can reach the port can send any number of them.
             write = log.info if seen.client else log.debug
-            write("gateway request", method=request.method, **asdict(seen))
+            write("gateway request", method=request.method, **vars(seen))
 
     async def _answer(self, request: web.BaseRequest, seen: Seen) -> web.StreamResponse:
         if self._is_stopping:

@@ -103,9 +103,6 @@ class Turns:
         self._lines: dict[OrganizationKey, _Line] = {}
         # The key includes the client if only the client's share is used up.
         self._declines: dict[tuple[OrganizationKey, str | None], _Decline] = {}
-        # Lines query the ledger in parallel, so that organizations don't wait for each other. They
-        # use at most half of the database connections, which leaves the rest for people.
-        self._asking = asyncio.Semaphore(max(1, guard.database.pool_size // 2))
 
     @asynccontextmanager
     async def call(
@@ -167,11 +164,10 @@ class Turns:
         used: Counter[str] | None = None
         while waiter := self._next(line, used or Counter()):
             if used is None and len({waiter.client for waiter in line.waiters}) > 1:
-                async with self._asking, self.guard.database.read_only() as tx:
+                async with self.guard.spare, self.guard.database.read_only() as tx:
                     used = await accounts.minute_by_client(tx, line.key)
                 continue
-            async with self._asking:
-                result = await self.guard.reserve(waiter.request)
+            result = await self.guard.reserve(waiter.request)
             if isinstance(result, NotNow):
                 client = waiter.client if result.is_share else None
                 seconds = BUSY_SECONDS

@@ -66,6 +66,9 @@ class Guard:
 
     def __post_init__(self) -> None:
         self._database_clock = DatabaseClock(self.clock, self.terms)
+        # Clients and background calls use at most half of the connections, besides one for those
+        # that are reserved together. The rest is left for people.
+        self.spare = asyncio.Semaphore(max(1, self.database.pool_size // 2))
         self._reserving = Batches(self._reserve_some)
         self._settling = Batches(self._settle)
 
@@ -114,12 +117,15 @@ class Guard:
         """Return a reservation or the reason for declining the call. Don't wait for a free slot."""
         # Record earlier refusals first, because they could change the decision.
         await self._write_refusals()
-        if request.cause.client or request.cause.call_class is CallClass.BACKGROUND:
-            reservation = await self._reserving.add(request)
-            if reservation is not None:
-                return reservation
+        is_background = request.cause.call_class is CallClass.BACKGROUND
         try:
-            result = await self._reserve(request)
+            if is_background or request.cause.client:
+                result = await self._reserving.add(request)
+                if result is None:
+                    async with self.spare:
+                        result = await self._reserve(request)
+            else:
+                result = await self._reserve(request)
         except ClockCorrected:
             await self._database_clock.follow(self.database)
             result = await self._reserve(request)
@@ -138,7 +144,11 @@ class Guard:
             asked_at = self.clock.since_boot()
             return await quotas.reserve(tx, request, asked_at, self._database_clock.agrees)
 
-    async def _reserve_some(self, requests: Sequence[CallRequest]) -> Sequence[Reservation | None]:
+    async def _reserve_some(
+        self, requests: Sequence[CallRequest]
+    ) -> Sequence[Reservation | NotNow | None]:
+        if len(requests) == 1:
+            return [await self._reserve(requests[0])]
         async with self.database.autocommit() as tx:
             asked_at = self.clock.since_boot()
             return await quotas.reserve_some(tx, requests, asked_at, self._database_clock.agrees)
