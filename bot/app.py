@@ -60,7 +60,6 @@ from bot.testusers.rendering import RequestMessages
 # Functions that delete old data. The outbox is last: it keeps the cards of existing requests.
 PRUNES = (
     store.forget_requests,
-    store.forget_changes,
     incidents.forget,
     received_events.forget,
     outbox.pruning(store.CARD_IS_NEEDED, incidents.CARD_IS_NEEDED),

@@ -22,9 +22,10 @@ UNSEEN = re.compile(
     "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]"
 )
-# Characters that only affect how neighboring characters look, and the replacement character that
-# the bot shows for invisible characters.
-_SHAPING = re.compile("[\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef\ufffd]")
+# Characters that only affect how neighboring characters look.
+_SHAPING = re.compile("[\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+# The character that the bot shows for invisible characters.
+_REPLACEMENT = "\ufffd"
 # Characters that `exactly` replaces: non-ASCII and control characters, backticks (which would end
 # the code span), and spaces at either end or next to another space.
 _EXACT = re.compile(r"[^ -_a-~]|^ | $| (?= )|(?<= ) ")
@@ -73,8 +74,13 @@ def folded(text: str) -> str:
         bare = "".join(part for part in parts if not unicodedata.combining(part))
         plain = unicodedata.normalize("NFKC", bare).translate(_PLAIN)
     # Replace white space first, because line feeds are also control characters.
-    seen = _SHAPING.sub("", UNSEEN.sub("", " ".join(plain.split())))
+    seen = visible(" ".join(plain.split())).replace(_REPLACEMENT, "")
     return _DASHES.sub("-", " ".join(seen.split())).casefold()
+
+
+def visible(text: str) -> str:
+    """Return the text without characters that can't be seen."""
+    return _SHAPING.sub("", UNSEEN.sub("", text))
 
 
 def tidy_identity(text: str) -> str:

@@ -10,7 +10,6 @@ from bot.approvals.rules import Act
 from bot.approvals.times import LocalTime, moment_of, zone_of
 from bot.commands import FORM, TESTUSERS
 from bot.errors import (
-    Conflict,
     GatehouseError,
     NotConfigured,
     NotFound,
@@ -73,9 +72,9 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
     asks = Needs(Permission.REQUEST)
     app.shortcut(ids.CHANGE_TEST_USERS)(after_ack(testusers.open_form, asks))
     app.action(ids.HOME_TESTUSERS)(after_ack(testusers.open_form, asks))
-    app.action(ids.TESTUSERS_EXTEND)(after_ack(testusers.fill_in, asks))
+    app.action(ids.TESTUSERS_EXTEND)(after_ack(testusers.extend, asks))
     app.action(ids.TESTUSERS_PERSON)(after_ack(testusers.fill_in, asks))
-    app.action(ids.row_of(ids.TESTUSERS_MORE))(after_ack(testusers.fill_in, asks))
+    app.action(ids.TESTUSERS_FILL)(after_ack(testusers.fill_in, asks))
     suggests = Needs(Permission.REQUEST, pace="")
     app.options(ids.TESTUSERS_FLOW)(app.listening.suggest(testusers.suggest, suggests))
     submits = Needs(Permission.REQUEST, AnswerAt.NEW_MESSAGE, filled_form=filled_form)
@@ -151,9 +150,7 @@ class Testusers:
         trigger_id = payloads.text(body, "trigger_id")
         if not trigger_id:
             return notes.open_form()
-        if flow and known.kind == "add" and not (known.duration or known.until):
-            known = replace(known, until=await asking.later_end(bot, known))
-        elif isinstance(known.until, LocalTime):
+        if isinstance(known.until, LocalTime):
             zone = zone_of(person.time_zone)
             until = moment_of(known.until, bot.clock.now(), zone) if zone else None
             passed = "" if until else f"until {known.until}"
@@ -168,16 +165,13 @@ class Testusers:
         return None
 
     async def fill_in(self, person: Person, body: Body) -> Message | None:
-        """Open a prefilled form. For `+2 h` and `+1 day`, request the extension without a form."""
-        bot = self._bot
-        known = Prefilled.of(payloads.value(body))
-        if not known.more_seconds:
-            return await self._open_form(person, body, known)
-        until = await asking.later_end(bot, known)
-        if until is None:
-            raise Conflict("This access has no end date, so there's nothing to extend.")
-        typed = ChangeRequest("add", known.flow, known.identities, until=until)
-        return await self._request(person, typed)
+        """Open a prefilled form."""
+        return await self._open_form(person, body, Prefilled.of(payloads.value(body)))
+
+    async def extend(self, person: Person, body: Body) -> Message | None:
+        """Open the form to extend people's access."""
+        known = await asking.extension(self._bot, Prefilled.of(payloads.value(body)))
+        return await self._open_form(person, body, known)
 
     async def _request(self, person: Person, typed: ChangeRequest) -> Message:
         bot = self._bot

@@ -13,7 +13,7 @@ from bot.slack.messages.block_kit import SlackBlock
 from bot.slack.messages.help import ABOUT_TEST_USERS
 from bot.testusers.messages import pages
 from bot.testusers.messages.card import act_buttons, main_buttons
-from bot.testusers.messages.pages import GrantGroup, OpenRow, Reader
+from bot.testusers.messages.pages import AccessGroup, OpenRow, Reader
 from bot.testusers.messages.phrases import summary
 from bot.testusers.rules.requests import Request
 
@@ -40,7 +40,7 @@ def home(
     *,
     waiting: Sequence[OpenRow],
     own: Sequence[Request],
-    ending: Sequence[GrantGroup],
+    ending: Sequence[AccessGroup],
     blocks: Sequence[tuple[str, Incident]],
     closest: Sequence[tuple[str, Standing]],
     reviews: bool,
@@ -98,7 +98,7 @@ def _own(request: Request, reader: Reader) -> SlackBlock:
     return block_kit.section(summary(request, reader.show), next(iter(cancel), None))
 
 
-def _ending(ending: Sequence[GrantGroup], reader: Reader) -> list[SlackBlock]:
+def _ending(ending: Sequence[AccessGroup], reader: Reader) -> list[SlackBlock]:
     if not ending:
         return []
     shown = [block_kit.section("*Access ending within 24 hours*")]

@@ -122,16 +122,16 @@ class Home:
             pending = await store.requests_in(tx, State.PENDING)
             blocked = await incidents.all_open(tx)
             own = await store.requests_of(tx, user, now - DECIDED_FOR)
-            granted = await store.grants_of(tx, user)
+            granted = await store.access_by(tx, user)
         channel = self.approvals_channel
         rows = [open_row(people, person, request, channel) for request in pending]
         waiting = [
             row for row in rows if row.decides and user not in row.request.facts.approver_ids
         ]
         ending = [
-            (flow, grant)
-            for flow, grant in granted
-            if grant.ends_at is not None and grant.ends_at <= now + ENDING_WITHIN
+            (flow, access)
+            for flow, access in granted
+            if access.ends_at is not None and access.ends_at <= now + ENDING_WITHIN
         ]
         return ui.home(
             reader_of(people, person),

@@ -8,6 +8,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, text
 
 from bot.errors import DatabaseTooNew, DatabaseTooOld
+from bot.flows import tables as flows
 from bot.organizations import tables as organizations
 from bot.quotas import tables as quotas
 from bot.slack import tables as slack
@@ -16,7 +17,7 @@ from bot.store.tables import audit_head, metadata
 from bot.testusers import tables as testusers
 
 # `metadata` has the tables of these modules only once they're imported.
-TABLES = (organizations, quotas, slack, testusers)
+TABLES = (flows, organizations, quotas, slack, testusers)
 # The number of an advisory lock that nothing else in the database uses.
 MIGRATION_LOCK = 0x6761746568
 

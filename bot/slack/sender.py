@@ -5,13 +5,13 @@ A card is posted once, and edited whenever the outbox has a newer version than t
 
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import zip_longest
 
 import structlog
 
-from bot.errors import SlackError, SlackRateLimited, SlackRefused
+from bot.errors import SlackRateLimited, SlackRefused
 from bot.slack.client import SlackClient
 from bot.slack.messages.block_kit import Message
 from bot.store import outbox
@@ -184,13 +184,13 @@ class Sender:
         if sent is None:
             await self._post(step, message)
         elif sent.channel_id != channel_id:
-            await self._post(step, message)
+            # The old card goes first, because nothing updates it once the new place is stored.
             moved = Message(f"This message is now in <#{channel_id}>.")
             try:
                 await self.slack.update(sent.channel_id, sent.message_ts, moved)
-            except SlackError as error:
-                # The old card might be gone. If not, its buttons work like the new card's buttons.
+            except SlackRefused as error:
                 log.info("outbox.not_moved", reason=error.sentence)
+            await self._post(step, message)
         else:
             try:
                 await self._edit(step, message, sent)
@@ -211,16 +211,20 @@ class Sender:
             might_be_posted = True
         channel_id, message_ts = await self._to_slack(step, message, name)
         version = 0 if might_be_posted else step.message.id
-        card = SentCard(key, channel_id, message_ts, version, step.now)
+        digest = "" if might_be_posted else message.digest
+        card = SentCard(key, channel_id, message_ts, version, step.now, digest)
         # Store the location first, so that the card isn't posted again after a failed edit.
         is_stored = await self._record(step, card, sent)
         if is_stored and might_be_posted:
             await self._edit(step, message, card)
 
     async def _edit(self, step: _Step, message: Message, sent: SentCard) -> None:
-        step.lease.check()
-        await self.slack.update(sent.channel_id, sent.message_ts, message)
-        shown = SentCard(sent.key, sent.channel_id, sent.message_ts, step.message.id, step.now)
+        """Edit the card. If it's only checked, leave it as it is if it already shows this."""
+        is_checked = all(one.payload.get(outbox.CHECK) for one in step.waiting.messages)
+        if not (is_checked and sent.digest == message.digest):
+            step.lease.check()
+            await self.slack.update(sent.channel_id, sent.message_ts, message)
+        shown = replace(sent, version=step.message.id, sent_at=step.now, digest=message.digest)
         await self._record(step, shown, sent)
 
     async def _record(self, step: _Step, card: SentCard, read: SentCard | None) -> bool:

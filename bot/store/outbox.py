@@ -14,6 +14,8 @@ from bot.store.tables import cards, outbox_messages
 from bot.store.types import EPOCH
 
 SEND = "send"
+# The key in the payload of a message that is only needed if its card would say something else.
+CHECK = "check"
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class SentCard:
     """A card's location in Slack, and what it shows there.
 
     `version` is the ID of the last outbox message whose content Slack has accepted, or 0 if an
-    earlier attempt might have left outdated content.
+    earlier attempt might have left outdated content. `digest` stands for that content.
     """
 
     key: str
@@ -45,6 +47,7 @@ class SentCard:
     message_ts: str
     version: int
     sent_at: datetime
+    digest: str = ""
 
 
 @dataclass(frozen=True)

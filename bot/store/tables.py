@@ -85,7 +85,7 @@ outbox_messages = Table(
     Index(None, "subject"),
 )
 
-# Each card's location in Slack, which is needed to edit the card, and the version it shows there.
+# Each card's location in Slack, which is needed to edit the card, and what it shows there.
 cards = Table(
     "cards",
     metadata,
@@ -94,4 +94,5 @@ cards = Table(
     required("message_ts", String(32)),
     required("version", BigInteger),
     required("sent_at", UtcDateTime),
+    required("digest", String(64)),
 )

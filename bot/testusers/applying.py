@@ -2,7 +2,7 @@
 
 Only one run per flow is active at a time across all processes, because the lease on the job
 `apply:<flow>` locks the flow. A run reads the list, checks whether a POST in doubt arrived,
-and combines the approved changes and expired grants into a new list. It then stores and sends
+and combines the approved changes and expired access into a new list. It then stores and sends
 the new list, compares it with the response, and writes the results in one transaction.
 """
 
@@ -14,23 +14,20 @@ from functools import partial
 import structlog
 
 from bot.approvals.rules import State
-from bot.errors import NotConfigured
+from bot.errors import GatehouseError, NotConfigured
+from bot.flows.reading import read_current
 from bot.flows.rules.flows import Flow
 from bot.flows.rules.identities import stored_spellings
-from bot.flows.rules.lists import Change
-from bot.services.errors import (
-    ResponseUnreadable,
-    ServiceError,
-)
+from bot.flows.rules.lists import CONFIRMED, FlowList
+from bot.flows.store import add_list, latest_list, lists_from, lock_lists
+from bot.services.errors import ResponseUnreadable, ServiceError
+from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
 from bot.store.job_loop import Lease
 from bot.store.jobs import Again, Job
 from bot.testusers import store
-from bot.testusers.finishing import ChangeSet
-from bot.testusers.lists import read_current
 from bot.testusers.parts import Parts
 from bot.testusers.rules.applying import (
-    CONFIRMED,
     FOR_THE_REST,
     GONE,
     TRIES,
@@ -45,9 +42,10 @@ from bot.testusers.rules.applying import (
     reason_of,
     tried,
 )
-from bot.testusers.rules.requests import Grant, Request
-from bot.testusers.rules.review import CurrentList
-from bot.testusers.transitions import review_now
+from bot.testusers.rules.people import Access, CurrentList
+from bot.testusers.rules.requests import Request
+from bot.testusers.settling import Settling, plan_detail
+from bot.testusers.work import Work, review_now
 
 log = structlog.get_logger(__name__)
 
@@ -58,223 +56,283 @@ OTHER_LIST = "The flow service stored a different list from the one I sent. Plea
 
 async def run_changes(bot: Parts, job: Job, lease: Lease) -> Again | None:
     """Apply approved changes, remove expired access, and return when to run again, if at all."""
+    flow_key = job.subject
     async with bot.database.read_only() as tx:
-        waiting = await _waiting(tx, job.subject)
+        at = await tx.now()
+        requests = await store.requests_in(tx, State.APPLYING, flow_key=flow_key)
+        flow = requests[-1].flow if requests else await store.flow_of(tx, flow_key)
+        recent, post = await store.recent_lists(tx, flow_key, at - CONFIRMED)
         await tx.end_with_next()
-        recent, _ = await store.recent_changes(tx, job.subject, waiting.at - CONFIRMED)
-    is_well = await Run(bot, lease, waiting, recent, dict(waiting.grants)).apply()
-    tries = 1 if is_well else job.tries + 1
-    async with bot.database.transaction() as tx:
-        waiting = await _waiting(tx, job.subject)
-        at = next_run(waiting, tries, is_well=is_well, has_missing=MISSING in lease.job.payload)
-        again = Again(at, tries) if at else None
-        await lease.finish(tx, again)
-    return again
-
-
-async def _waiting(tx: Transaction, flow_key: str) -> Waiting:
-    requests = await _approved(tx, flow_key)
-    flow = requests[-1].flow if requests else await store.flow_of(tx, flow_key)
-    post = await store.post_of(tx, flow_key)
-    grants = await store.grants_of_flow(tx, flow_key)
-    return Waiting(await tx.now(), flow, requests, post, grants)
-
-
-async def _approved(tx: Transaction, flow_key: str) -> list[Request]:
-    """Return the flow's approved requests, oldest decision first."""
-    found = await store.requests_in(tx, State.APPLYING, flow_key=flow_key)
-    return sorted(found, key=lambda request: request.round.decided_at or request.created_at)
+        access = await store.access_in(tx, flow_key)
+    begun = Waiting(at, flow, requests, post, access)
+    return await Run(bot, lease, begun, recent, dict(access)).apply()
 
 
 @dataclass
 class Run:
     """A run of the job `apply:<flow>`.
 
-    `begun` is the pending work before the list is read, and `recent` are the bot's changes shortly
-    before, newest first. Only the process with the lease changes a flow's grants and its POST, so
-    they're loaded once: `granted` is kept up to date by the change sets.
+    `begun` is the pending work when the run began, and `recent` are the flow's latest lists. Only
+    the process with the lease changes a flow's access and its POST, so they're loaded
+    once: `access` is kept up to date while results are recorded.
     """
 
     bot: Parts
     lease: Lease
     begun: Waiting
-    recent: Sequence[Change]
-    granted: dict[str, Grant]
+    recent: Sequence[FlowList]
+    access: dict[str, Access]
 
     @property
     def flow(self) -> Flow:
         """The flow whose list the run reads and changes."""
         return self.begun.flow
 
-    async def apply(self) -> bool:
-        """Read the list once, and send a new list at most once. Return False if a call failed."""
+    async def apply(self) -> Again | None:
+        """Read the list once, and send a new list at most once. Return when to run again."""
         plan = None
         try:
-            plan = await self._look()
-            if plan is not None:
-                self.lease.check()
-                # Connecting can take up to 5 s, so the lease is checked again once connected.
-                service, may_send = self.bot.flows.service(), lambda: self.lease.is_fresh
-                answered = await service.replace(self.flow.sid, plan.after, may_send)
-                spellings = plan.spellings_on(answered, is_answer=True)
-                sent = [spellings.get(identity, identity) for identity in plan.after]
-                async with self.bot.database.transaction() as tx:
-                    changes = ChangeSet(tx, self.flow, await tx.now(), self.granted)
-                    await changes.settle(plan, await tx.now(), answered, spellings)
-                    await changes.write()
-                    await store.keep_post(tx, self.flow.key, None)
-                    await self.lease.hold(tx)
-                if unknown := plan.unknown_in(answered, spellings):
-                    raise StoredOtherwise(answered, unknown)
-                if sorted(sent) != sorted(answered):
-                    raise ResponseUnreadable("flow", OTHER_LIST)
+            plan, again = await self._look()
+            return again if plan is None else await self._send(plan)
         except (ServiceError, NotConfigured) as error:
             log.warning("testusers.apply_failed", outcome=error.outcome, reason=error.sentence)
-            await self._note(plan, error)
-            return False
-        return True
+            return await self._note(plan, error)
 
-    async def _look(self) -> ListChangePlan | None:
-        """Read the list and record what it shows. Store and return the next plan, if any."""
+    async def _look(self) -> tuple[ListChangePlan | None, Again | None]:
+        """Read the list and record what it shows. Store and return the next plan, if any.
+
+        If there's none, the run has ended. Then also return when to run again.
+        """
         service = self.bot.flows.service()
-        listed = await read_current(service, self.flow, self.recent, self.begun.post)
+        post = self.begun.post
+        in_doubt = post.plan.change.identities if post else ()
+        listed = await read_current(service, self.flow, self.recent, in_doubt)
         async with self.bot.database.transaction() as tx:
-            # More requests may have been approved while the list was being read.
-            approved = await _approved(tx, self.flow.key)
-            waiting = replace(self.begun, at=await tx.now(), requests=approved)
-            plan, payload = None, {}
-            if waiting.post is None or waiting.post.is_settled_by(listed, self.begun.at):
-                changes = ChangeSet(tx, self.flow, waiting.at, self.granted)
-                plan, gone = await self._plan(tx, changes, waiting, listed)
-                await changes.write()
-                post = Post(plan, waiting.at) if plan else None
+            await lock_lists(tx, self.flow.key)
+            work, plan, payload = Work(self.bot, tx, await tx.now()), None, {}
+            if post is None or post.is_settled_by(listed, self.begun.at):
+                # More requests may have been approved while the list was being read.
+                approved = await work.lock_approved(self.flow.key)
+                plan, gone = await self._plan(work, approved, post, listed)
+                await work.write()
+                post = Post(plan, work.at) if plan else None
                 await store.keep_post(tx, self.flow.key, post)
                 payload = {MISSING: gone} if gone else {}
             if payload != self.lease.job.payload:
                 await self.lease.remember(tx, payload)
+            if plan is None:
+                return None, await self._end(work, post)
             await self.lease.hold(tx)
-        return plan
+        return plan, None
+
+    async def _send(self, plan: ListChangePlan) -> Again | None:
+        """Send a plan's list, and record the service's answer. Return when to run again."""
+        self.lease.check()
+        # Connecting can take up to 5 s, so the lease is checked again once connected.
+        service = self.bot.flows.service()
+        answered = await service.replace(self.flow.sid, plan.after, lambda: self.lease.is_fresh)
+        spellings = plan.spellings_on(answered, is_answer=True)
+        sent = [spellings.get(identity, identity) for identity in plan.after]
+        is_as_sent = sorted(sent) == sorted(answered)
+        again = None
+        async with self.bot.database.transaction() as tx:
+            await lock_lists(tx, self.flow.key)
+            work = Work(self.bot, tx, await tx.now())
+            settling = Settling(work, self.flow, self.access)
+            await settling.settle(plan, work.at, answered, spellings)
+            await work.write()
+            await store.keep_post(tx, self.flow.key, None)
+            await store.forget_lists(tx, self.flow.key, work.at - CONFIRMED)
+            if is_as_sent:
+                again = await self._end(work, None)
+            else:
+                await self.lease.hold(tx)
+        if unknown := plan.unknown_in(answered, spellings):
+            raise StoredOtherwise(answered, unknown)
+        if not is_as_sent:
+            raise ResponseUnreadable("flow", OTHER_LIST)
+        return again
+
+    async def _end(
+        self, work: Work, post: Post | None, error: GatehouseError | None = None
+    ) -> Again | None:
+        """End the run in a transaction that has stored its results. Return when to run again."""
+        tries = self.lease.job.tries + 1 if error else 1
+        approved = [one for one in work.requests if one.state is State.APPLYING]
+        known = {request.id for request in work.requests}
+        approved += [one for one in self.begun.requests if one.id not in known]
+        waiting = Waiting(work.at, self.flow, approved, post, self.access)
+        has_missing = MISSING in self.lease.job.payload
+        at = next_run(waiting, tries, error, has_missing=has_missing)
+        again = Again(at, tries) if at else None
+        # Nothing is stored if another process has taken over.
+        await self.lease.hold(work.tx)
+        await self.lease.finish(work.tx, again)
+        return again
 
     async def _plan(
-        self, tx: Transaction, changes: ChangeSet, waiting: Waiting, listed: tuple[str, ...]
+        self, work: Work, approved: Sequence[Request], post: Post | None, listed: tuple[str, ...]
     ) -> tuple[ListChangePlan | None, dict[str, str]]:
         """Return the next plan (None if it's empty), and the people who are missing from the list.
 
         The missing people are mapped to the time when they were first found missing.
         """
-        if waiting.post is not None:
-            lost = waiting.post.plan
-            await changes.settle(lost, waiting.post.sent_at, listed, lost.spellings_on(listed))
-            # If the POST took effect, sending it again would add these entries again.
-            if unclear := lost.unclear_in(listed):
-                reason = reason_of(StoredOtherwise(listed, unclear))
-                for request_id in lost.request_ids:
-                    await changes.note_try(request_id, partial(failed, reason=reason))
-        left = []
-        for request in map(changes.now, waiting.requests):
-            if request.attempts.tries >= TRIES and request.state is State.APPLYING:
-                await changes.note_try(request.id, failed)
-            elif request.state is State.APPLYING:
+        at = work.at
+        settling = Settling(work, self.flow, self.access)
+        lists = await self._seen(settling, work.tx, approved, post, listed)
+        left = list[Request]()
+        for one in approved:
+            request = await work.request(one.id)
+            if request is None or request.state is not State.APPLYING:
+                continue
+            if request.attempts.tries >= TRIES:
+                await settling.note_try(request.id, failed)
+            else:
                 left.append(request)
-        gone = await self._end_what_is_gone(changes, left, waiting.at, listed)
-        seen = [request.requested.compared.seen_change_id for request in left]
-        recorded = await store.changes_after(tx, self.flow.key, min(seen)) if seen else []
-        current = CurrentList(listed, recorded, self.granted)
-        left = [
-            request
-            for request in left
-            if not await self._asks_again(changes, request, waiting.at, current)
-        ]
-        waiting = replace(waiting, requests=left, grants=self.granted)
-        ready = waiting.ready
-        over = waiting.over
+        gone = await self._end_what_is_gone(settling, left, at, listed)
+        ends = {spelling: access.ends_at for spelling, access in self.access.items()}
+        current = CurrentList(listed, ends)
+        ready = list[Request]()
+        for request in left:
+            reviewed = await self._reviewed(work, settling, request, current)
+            if reviewed is not None:
+                ready.append(reviewed)
+        self.begun = waiting = Waiting(at, self.flow, ready, None, self.access)
+        ready, over = waiting.ready, waiting.over
         # A request's last attempt is sent alone so that it can't make other requests fail.
         if any(request.attempts.tries == TRIES - 1 for request in ready):
             ready, over = ready[:1], []
-        plan = make_plan(self.bot.new_id(), listed, waiting.at, ready, over, recorded)
-        if plan.before == plan.after:
-            await changes.settle(plan, waiting.at, listed, {})
-            return None, gone
-        return plan, gone
+        plan = make_plan(self.bot.new_id(), at, lists, ready, over)
+        if not plan.change.is_empty:
+            detail = plan_detail(plan, plan.after)
+            work.record(AuditEntry(BOT, "flow.sent", self.flow.sid, detail))
+            return plan, gone
+        await settling.settle(plan, at, listed, {})
+        return None, gone
+
+    async def _seen(
+        self,
+        settling: Settling,
+        tx: Transaction,
+        approved: Sequence[Request],
+        post: Post | None,
+        listed: tuple[str, ...],
+    ) -> list[FlowList]:
+        """Store the list that was read, and what it shows of the POST in doubt, if there's one.
+
+        Return the flow's lists since the approved requests were made. The last one was just read.
+        """
+        first_id = min((request.list_id for request in approved), default=0)
+        if post is not None:
+            plan = post.plan
+            await settling.settle(plan, post.sent_at, listed, plan.spellings_on(listed))
+            # If the POST took effect, sending it again would add these entries again.
+            if unclear := plan.unclear_in(listed):
+                reason = reason_of(StoredOtherwise(listed, unclear))
+                for request_id in plan.request_ids:
+                    await settling.note_try(request_id, partial(failed, reason=reason))
+        if first_id:
+            lists = await lists_from(tx, self.flow.key, first_id)
+        else:
+            latest = await latest_list(tx, self.flow.key)
+            lists = [latest] if latest else []
+        if not lists or lists[-1].identities != listed:
+            lists.append(await add_list(tx, self.flow.key, listed))
+        return lists
 
     async def _end_what_is_gone(
         self,
-        changes: ChangeSet,
+        settling: Settling,
         left: Sequence[Request],
         at: datetime,
         listed: Collection[str],
     ) -> dict[str, str]:
-        """End the grants of people who have been missing from the list for a minute.
+        """End the access of people who have been missing from the list for a minute.
 
         Return the other people who are missing, with the time when they were first found missing.
         People whom a request in `left` adds or removes don't count as missing.
         """
-        named = {identity for request in left for identity in request.left.identities}
+        taken = {person.spelling for request in left for person in request.left}
+        there = {*listed}
         missing = [
-            grant
-            for identity, grant in self.granted.items()
-            if identity not in listed and identity not in named
+            access
+            for spelling, access in self.access.items()
+            if spelling not in there and spelling not in taken
         ]
-        unknown = [identity for identity in listed if identity not in self.granted]
-        spellings = stored_spellings([grant.identity for grant in missing], unknown)
+        unknown = [identity for identity in listed if identity not in self.access]
+        spellings = stored_spellings([access.spelling for access in missing], unknown)
         noted = self.lease.job.payload.get(MISSING)
         # Earlier versions stored a list without times.
-        known = noted if isinstance(noted, dict) else {}
+        since = noted if isinstance(noted, dict) else {}
         gone = {}
-        for grant in missing:
-            identity = grant.identity
-            since = known.get(identity, at.isoformat())
-            if identity in spellings:
-                await changes.respell(grant, spellings[identity])
-            elif datetime.fromisoformat(since) + GONE <= at:
-                await changes.end(Ending(identity, grant.request_id, was_gone=True))
+        for access in missing:
+            spelling = access.spelling
+            missing_since = since.get(spelling, at.isoformat())
+            if spelling in spellings:
+                await settling.respell(access, spellings[spelling])
+            elif datetime.fromisoformat(missing_since) + GONE <= at:
+                await settling.end(Ending(spelling, access.request_id, was_gone=True))
             else:
-                gone[identity] = since
+                gone[spelling] = missing_since
         return gone
 
-    async def _asks_again(
-        self, changes: ChangeSet, request: Request, at: datetime, current: CurrentList
-    ) -> bool:
-        """If the effect differs from the card, ask for a new decision and return True.
+    async def _reviewed(
+        self, work: Work, settling: Settling, request: Request, current: CurrentList
+    ) -> Request | None:
+        """Return the request as the list spells its people, or None if it can't be applied.
 
-        A request whose access would already have ended expires. A request that has already changed
-        something fails instead. Access that ended while an approved change waited for a retry
-        doesn't count as a difference.
+        If the effect differs from the card, ask for a new decision. A request whose access would
+        already have ended expires. A request that has already changed something fails instead.
+        Access that ended while an approved change waited for a retry doesn't count as a difference.
         """
-        review = review_now(self.bot, request, at, current)
+        review = review_now(self.bot, request, work.at, current)
         if not review.is_over:
+            if not review.news:
+                if review.request.people != request.people:
+                    work.put(replace(request, people=review.request.people))
+                return await work.request(request.id)
             # A change without approval gets a card only after its first attempts.
             if request.requested.without_approval and request.attempts.retried_by is None:
-                return False
-            decided = review_now(self.bot, request, request.round.decided_at or at, current)
-            if not review.news or not decided.news or decided.is_over:
-                return False
-        if request.result.done is None:
-            changes.ask_again(request, review, self.bot.settings.request_hours)
-        else:
+                return request
+            decided_at = request.round.decided_at or work.at
+            decided = review_now(self.bot, request, decided_at, current)
+            if not decided.news or decided.is_over:
+                return request
+        if request.has_effect:
             reason = " ".join((*review.news, FOR_THE_REST))
-            await changes.note_try(request.id, partial(failed, reason=reason))
-        return True
+            await settling.note_try(request.id, partial(failed, reason=reason))
+        else:
+            work.ask_again(review)
+        return None
 
-    async def _note(self, plan: ListChangePlan | None, error: ServiceError | NotConfigured) -> None:
-        """Record the failure for all affected requests and grants, and for the POST."""
+    async def _note(
+        self, plan: ListChangePlan | None, error: ServiceError | NotConfigured
+    ) -> Again | None:
+        """Record the failure for all affected requests and access, and for the POST.
+
+        Return when to run again.
+        """
         async with self.bot.database.transaction() as tx:
-            waiting = await _waiting(tx, self.flow.key)
-            post = waiting.post
+            await lock_lists(tx, self.flow.key)
+            work = Work(self.bot, tx, await tx.now())
+            approved = await work.lock_approved(self.flow.key)
+            post = await store.post_of(tx, self.flow.key)
             if plan is not None and post is not None:
                 post = post.after(error)
                 await store.keep_post(tx, self.flow.key, post)
-            changes = ChangeSet(tx, self.flow, waiting.at, self.granted)
+            waiting = Waiting(work.at, self.flow, approved, post, self.access)
+            settling = Settling(work, self.flow, self.access)
             ids = plan.request_ids if plan else [request.id for request in waiting.ready]
-            is_shared = plan is not None and len(plan.steps) + len(plan.endings) > 1
-            for request_id in sorted(ids):
-                of_request = post if post and request_id in post.plan.request_ids else None
-                note = partial(
-                    tried, error=error, at=waiting.at, post=of_request, is_shared=is_shared
-                )
-                await changes.note_try(request_id, note)
+            overdue: list[str] = []
             if plan is None or not plan.steps:
-                for request_id in sorted({grant.request_id for grant in waiting.over}):
-                    await changes.say_overdue(request_id, reason_of(error))
-            await changes.write()
-            await self.lease.hold(tx)
+                overdue = sorted({access.request_id for access in waiting.over})
+            await work.lock([*ids, *overdue])
+            is_shared = plan is not None and len(plan.steps) + len(plan.endings) > 1
+            for request_id in ids:
+                of_request = post if post and request_id in post.plan.request_ids else None
+                note = partial(tried, error=error, at=work.at, post=of_request, is_shared=is_shared)
+                await settling.note_try(request_id, note)
+            for request_id in overdue:
+                await settling.say_overdue(request_id, reason_of(error))
+            await work.write()
+            return await self._end(work, post, error)

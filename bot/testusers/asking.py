@@ -1,7 +1,8 @@
 """New requests: check a change against the current list, store it, and post its card."""
 
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from datetime import datetime, timedelta
 
 from bot.approvals.rules import (
     RULE_NAME,
@@ -13,56 +14,26 @@ from bot.approvals.rules import (
     is_automatic,
     rule_id,
 )
-from bot.approvals.times import zone_of
 from bot.errors import Conflict
 from bot.flows.rules.flows import Flow
-from bot.flows.rules.identities import identities_problem, meant_on
-from bot.flows.rules.lists import Change
+from bot.flows.rules.identities import identities_problem
+from bot.flows.store import see_list
 from bot.permissions import Permission, Person
-from bot.store import audit
-from bot.store.audit_entry import BOT, AuditEntry
-from bot.store.engine import Transaction, serialise
+from bot.store.audit_entry import BOT
+from bot.store.engine import serialise
 from bot.testusers import store
-from bot.testusers.deciding import look
-from bot.testusers.lists import read_list
+from bot.testusers.deciding import STILL_CHECKING, is_in_doubt, look, require_current
+from bot.testusers.lists import ReadList, read_list
 from bot.testusers.parse.command import ChangeRequest, end_of, misuse
 from bot.testusers.parse.form import Prefilled, ShownRequest
 from bot.testusers.parts import Parts
 from bot.testusers.presets import identities_of
-from bot.testusers.rules.applying import inverse_of
-from bot.testusers.rules.requests import (
-    TAKES_AWAY,
-    Request,
-    RequestedChange,
-    Who,
-    planned_change,
-)
-from bot.testusers.timers import next_timer
-from bot.testusers.transitions import (
-    STILL_CHECKING,
-    apply_transition,
-    is_in_doubt,
-    put_apply_job,
-    put_timer,
-    require_current,
-    write_card,
-    write_related_cards,
-)
+from bot.testusers.rules.people import TAKES_AWAY, Effect, RequestPerson, Wants, inverse
+from bot.testusers.rules.requests import Asked, Request, Requested, Who
+from bot.testusers.work import Work
 
 MOST_PENDING = 20
-
-
-@dataclass(frozen=True)
-class Asked:
-    """The result of asking for a change.
-
-    `dropped` is the part that's left out because the list already shows it. If nothing is left,
-    no request is made, and `request` is None.
-    """
-
-    flow: Flow
-    dropped: Change
-    request: Request | None = None
+UNDO_ASKED = "Someone has already asked to undo this."
 
 
 async def require_asking(
@@ -82,44 +53,32 @@ async def ask(bot: Parts, person: Person, requested: ChangeRequest) -> Asked:
     flow = bot.flows.named(requested.flow)
     await require_asking(bot, person, permission, flow)
     typed = await identities_of(bot, requested)
+    if problem := identities_problem(typed):
+        raise misuse(requested.kind, problem)
     read = await read_list(bot, flow)
     ends_at = end_of(person.time_zone, requested, read.at)
-    identities = meant_on(read.identities, typed)
-    if problem := identities_problem(identities):
-        raise misuse(requested.kind, problem)
-    is_addition = requested.kind == "add"
-    wanted = RequestedChange(
-        Change(identities) if is_addition else Change(removals=identities),
-        duration_seconds=requested.duration_seconds,
-        reason=requested.reason,
-        presets=requested.presets,
-        without_approval=requested.now,
-        ends=dict.fromkeys(identities, ends_at) if ends_at else {},
-    )
-    planned, dropped = planned_change(read, wanted)
-    if planned.change.is_empty:
-        return Asked(flow, dropped)
-    return Asked(flow, dropped, await _open(bot, person, flow, planned))
+    wishes = list[RequestPerson]()
+    for identity in typed:
+        if requested.kind == "add":
+            wishes.append(RequestPerson.added(identity, ends_at, requested.duration_seconds))
+        else:
+            wishes.append(RequestPerson.removed(identity))
+    words = Requested(requested.reason, requested.presets, without_approval=requested.now)
+    return await _open(bot, person, flow, read, wishes, words)
 
 
 async def undo(bot: Parts, person: Person, shown: ShownRequest) -> Asked:
     """Make a request that reverses the part of an applied request that's still in effect."""
     undone = await look(bot, person, Act.UNDO, shown.request_id)
-    flow = undone.flow
-    done = undone.result.done
-    if undone.result.undone_by:
-        raise Conflict("Someone has already asked to undo this.")
-    if done is None or not undone.can_be_undone:
-        raise Conflict("This change isn't in effect, so there's nothing to undo.")
     await require_current(bot, undone, shown)
-    read = await read_list(bot, flow)
-    inverse, ends = inverse_of(done, undone.gone, read.identities, read.at)
-    reason = f"Undoes {undone.requester.name}'s request"
-    wanted = RequestedChange(inverse, ends=ends, undo_of=undone.id, reason=reason)
-    planned, dropped = planned_change(read, wanted)
-    if planned.change.is_empty:
-        return Asked(flow, dropped)
-    return Asked(flow, dropped, await _open(bot, person, flow, planned, undone=undone))
+    if undone.undone_by:
+        raise Conflict(UNDO_ASKED)
+    if not undone.can_be_undone:
+        raise Conflict("This change isn't in effect, so there's nothing to undo.")
+    read = await read_list(bot, undone.flow)
+    wishes = inverse(undone.people, read.current, read.at)
+    words = Requested(f"Undoes {undone.requester.name}'s request")
+    return await _open(bot, person, undone.flow, read, wishes, words, undo_of=undone.id)
 
 
 def limit_problem(bot: Parts, requested: ChangeRequest, now: datetime) -> str | None:
@@ -136,127 +95,160 @@ async def _open(
     bot: Parts,
     person: Person,
     flow: Flow,
-    requested: RequestedChange,
+    read: ReadList,
+    wishes: Sequence[RequestPerson],
+    words: Requested,
     *,
-    undone: Request | None = None,
-) -> Request:
+    undo_of: str | None = None,
+) -> Asked:
     """Store a request, and approve it if a rule does, unless the flow's policy doesn't allow it.
 
     If the person has an open request for exactly the same, return that one instead.
     """
     policy = bot.people.policy.of_flow(flow.sid)
+    people, dropped = read.current.planned(wishes, read.at)
+    spellings = [*(wish.identity for wish in wishes), *(one.spelling for one in people)]
     async with bot.database.transaction() as tx:
         # Otherwise, requests made at the same moment could exceed the limits of a person.
         await serialise(tx, f"asking:{person.slack_user_id}")
-        waiting = await store.pending_near(tx, flow.key, person.slack_user_id)
-        at = await tx.now()
-        is_now = requested.without_approval
-        own = [one for one in waiting if one.requester.slack_user_id == person.slack_user_id]
-        for earlier in own:
-            is_same = earlier.flow.key == flow.key and earlier.requested.is_the_same(requested)
-            if is_same and not is_now:
-                # The reply shows the open card.
-                return earlier
-        _require_allowed(policy, requested, at)
-        expires_at = at + timedelta(hours=bot.settings.request_hours)
-        by = Who.of(person)
-        request = Request(bot.new_id(), flow, by, requested, at, expires_at)
-        if is_now:
-            request = request.moved(State.APPLYING, by, at)
-        await store.add_request(tx, request)
-        if undone is not None:
-            await _note_undone_by(tx, undone, request.id)
-        detail = {
-            "flow": flow.sid,
-            "additions": requested.change.additions,
-            "removals": requested.change.removals,
-            "end_changes": requested.end_changes,
-            "duration_seconds": requested.duration_seconds,
-            "until": sorted({end.isoformat() for end in requested.ends.values()}),
-            "reason": requested.reason,
-            "undo_of": requested.undo_of,
-        }
-        action = "request.created_without_approval" if is_now else "request.created"
-        await audit.append(tx, AuditEntry(person.slack_user_id, action, request.id, detail))
-        await bot.refresh_home(tx, person.slack_user_id)
-        if undone is not None:
-            await write_card(tx, undone.id)
-        if is_now:
-            await put_apply_job(tx, flow.key)
-            return request
-        if approved := await _approved_by_rule(tx, person, request, policy):
-            return approved
-        if len(own) >= MOST_PENDING:
-            raise Conflict(
-                f"You already have {MOST_PENDING} requests waiting for a decision. Wait for a"
-                " decision, or cancel one of your requests: /testusers requests"
-            )
-        await write_card(tx, request.id)
-        await write_related_cards(tx, request, waiting)
-        if timer := next_timer(bot, request):
-            await put_timer(tx, request.id, timer[0])
-    return request
+        latest = await see_list(tx, flow.key, read.current.identities, read.known_id)
+        work = Work(bot, tx, await tx.now())
+        related, own_pending = await store.open_near(tx, flow.key, spellings, person.slack_user_id)
+        if not people:
+            return Asked(flow, dropped, None, related)
+        by, expires_at = Who.of(person), work.at + timedelta(hours=bot.settings.request_hours)
+        request = Request(
+            bot.new_id(),
+            flow,
+            by,
+            people,
+            work.at,
+            expires_at,
+            requested=words,
+            list_id=latest.id,
+            undo_of=undo_of,
+        )
+        if not words.without_approval:
+            for earlier in related:
+                is_own = earlier.requester.slack_user_id == person.slack_user_id
+                if is_own and earlier.state is State.PENDING and earlier.is_the_same(request):
+                    related.remove(earlier)
+                    return Asked(flow, dropped, earlier, related, is_repeated=True)
+        _require_allowed(policy, request)
+        if undo_of is not None:
+            await _require_not_undone(work, undo_of)
+        request = await _decided(work, person, request, policy, own_pending)
+        await work.write()
+    return Asked(flow, dropped, request, related)
 
 
-def _require_allowed(policy: FlowRules, requested: RequestedChange, at: datetime) -> None:
-    for seconds in requested.lasting(at):
+def _require_allowed(policy: FlowRules, request: Request) -> None:
+    for seconds in _lengths(request):
         if problem := duration_problem(policy, seconds):
             raise Conflict(problem)
 
 
-async def _note_undone_by(tx: Transaction, undone: Request, request_id: str) -> None:
-    if undone.state is State.FAILED and await is_in_doubt(tx, undone):
+def _lengths(request: Request) -> list[float | None]:
+    """Return how many seconds each addition's access lasts from now, or None if it has no end."""
+    at, lengths = request.created_at, list[float | None]()
+    for person in request.people:
+        if person.wants is Wants.ADD:
+            end = person.end_at(at)
+            lengths.append((end - at).total_seconds() if end else None)
+    return lengths
+
+
+async def _require_not_undone(work: Work, request_id: str) -> None:
+    """Lock a request that's about to be undone, and check that nobody else has asked for that."""
+    undone = await work.request(request_id)
+    if undone is None or undone.undone_by or not undone.can_be_undone:
+        raise Conflict(UNDO_ASKED)
+    if undone.state is State.FAILED and await is_in_doubt(work.tx, undone):
         raise Conflict(STILL_CHECKING)
-    result = replace(undone.result, undone_by=request_id)
-    if not await store.save_request(tx, replace(undone, result=result)):
-        raise Conflict("Someone else just changed this request. Check its card.")
 
 
-async def _approved_by_rule(
-    tx: Transaction, person: Person, request: Request, policy: FlowRules
-) -> Request | None:
-    """Approve the new request by rule and return it, or return None if no rule approves it."""
+async def _decided(
+    work: Work, person: Person, request: Request, policy: FlowRules, own_pending: int
+) -> Request:
+    """Add a new request to the work, in the state that follows from how it was made.
+
+    Raises:
+        Conflict: The request needs approval, and too many of the person's requests do.
+    """
+    is_now = request.requested.without_approval
+    action = "request.created_without_approval" if is_now else "request.created"
+    _note_created(work, action, request)
+    if is_now:
+        request = request.moved(State.APPLYING, request.requester, work.at)
+    elif rule := await _rule_for(work, person, request, policy):
+        who = Who(rule_id(policy, request.flow.key), RULE_NAME)
+        approved = request.moved(State.APPLYING, who, work.at)
+        request = replace(approved, round=replace(approved.round, rule=rule))
+        work.note(BOT, "request.approved_by_rule", request, **asdict(rule))
+    elif own_pending >= MOST_PENDING:
+        raise Conflict(
+            f"You already have {MOST_PENDING} requests waiting for a decision. Wait for a"
+            " decision, or cancel one of your requests: /testusers requests"
+        )
+    work.put(request)
+    return request
+
+
+def _note_created(work: Work, action: str, request: Request) -> None:
+    people = request.people
+    work.note(
+        request.requester.slack_user_id,
+        action,
+        request,
+        additions=[one.identity for one in people if one.wants is Wants.ADD],
+        removals=[one.identity for one in people if one.wants is Wants.REMOVE],
+        end_changes=[one.identity for one in people if one.effect in (Effect.KEEP, Effect.LIMIT)],
+        duration_seconds=people[0].asked_seconds,
+        until=sorted({one.asked_end.isoformat() for one in people if one.asked_end}),
+        reason=request.requested.reason,
+        undo_of=request.undo_of,
+    )
+
+
+async def _rule_for(
+    work: Work, person: Person, request: Request, policy: FlowRules
+) -> ApprovedByRule | None:
+    """Return the rule that approves a new request, or None if no rule does."""
     if policy.auto is None:
         return None
-    requested = request.requested
-    now = request.created_at
-    counted_as = rule_id(policy, request.flow.key)
-    zone = zone_of(person.time_zone) or UTC
-    midnight = now.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0)
-    used = await store.count_by_rule(tx, person.slack_user_id, counted_as, midnight)
-    effects = requested.effects(requested.change, now).values()
+    counted_as, since = rule_id(policy, request.flow.key), work.at - timedelta(hours=24)
+    used = await store.count_by_rule(work.tx, person.slack_user_id, counted_as, since)
+    effects = {one.effect for one in request.people}
     if not is_automatic(
         policy,
         used,
         {person.slack_user_id, *person.groups},
-        requested.lasting(now),
+        _lengths(request),
         takes_away=not TAKES_AWAY.isdisjoint(effects),
     ):
         return None
-    rule = ApprovedByRule(
-        policy.sources["auto"], policy.auto.longest_seconds, used + 1, policy.auto.a_day
-    )
-    approved = request.moved(State.APPLYING, Who(counted_as, RULE_NAME), now)
-    approved = replace(approved, round=replace(approved.round, rule=rule))
-    detail = {"flow": request.flow.sid, **asdict(rule)}
-    entry = AuditEntry(BOT, "request.approved_by_rule", request.id, detail)
-    await apply_transition(tx, request, approved, entry)
-    return approved
+    auto = policy.auto
+    return ApprovedByRule(policy.sources["auto"], auto.longest_seconds, used + 1, auto.a_day)
 
 
-async def later_end(bot: Parts, known: Prefilled) -> datetime | None:
-    """Return a later end for people's access, or None if there's no end to extend.
+async def extension(bot: Parts, filled: Prefilled) -> Prefilled:
+    """Return the form's values to extend people's access, for those who still have it.
 
-    A button adds `known.more_seconds`, counted from now if nobody has access. In the form, the
-    access is extended by its duration so far.
+    The new end is the present end plus the length of the access so far.
+
+    Raises:
+        Conflict: Nobody has this access anymore.
     """
-    async with bot.database.read_only() as tx:
-        granted = await store.grants_of_flow(tx, bot.flows.named(known.flow).key)
-    found = [granted[identity] for identity in known.identities if identity in granted]
-    ends = [(grant.ends_at, grant.granted_at) for grant in found if grant.ends_at]
-    if len(ends) < len(found):
-        return None
-    now = bot.clock.now()
-    ends_at, granted_at = max(ends, default=(now, now))
-    more = timedelta(seconds=known.more_seconds) or ends_at - granted_at
-    return ends_at + more if more else None
+    flow_key = bot.flows.named(filled.flow).key
+    async with bot.database.read_only(sees_snapshot=False) as tx:
+        access = await store.access_for(tx, flow_key, filled.identities)
+    people, until = list[str](), None
+    for identity in filled.identities:
+        held = access.get(identity)
+        if held is not None and held.ends_at is not None:
+            people.append(identity)
+            later = held.ends_at + (held.ends_at - held.since)
+            until = max(later, until or later)
+    if not people:
+        raise Conflict("Nobody has this access anymore, so there's nothing to extend.")
+    return replace(filled, identities=tuple(people), until=until)

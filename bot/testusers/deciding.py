@@ -15,8 +15,6 @@ from bot.errors import (
 )
 from bot.permissions import Permission, Person
 from bot.slack.people import advice_after, is_not_found
-from bot.store import audit
-from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Transaction
 from bot.testusers import store
 from bot.testusers.messages.phrases import outdated, state_sentence
@@ -25,24 +23,23 @@ from bot.testusers.parts import Parts
 from bot.testusers.rules.applying import FOR_THE_REST
 from bot.testusers.rules.requests import Approval, Request, Who
 from bot.testusers.rules.review import Review
-from bot.testusers.transitions import (
-    STILL_CHECKING,
-    apply_transition,
-    ask_again,
-    close,
-    current_list,
-    is_in_doubt,
-    require_current,
-    review_now,
-    write_card,
-)
+from bot.testusers.work import Work, current_list, review_now, write_card
 
+STILL_CHECKING = (
+    "I'm still checking whether this change went through. Please try again in a minute."
+)
 UNSURE = "I couldn't check a permission with Slack, so I did nothing."
 _ACTION = {
     Act.APPROVE: "request.approved",
     Act.DENY: "request.denied",
     Act.CANCEL: "request.cancelled",
     Act.RETRY: "request.retried",
+}
+# The states in which a decision has been carried out.
+_DONE = {
+    Act.APPROVE: (State.APPLYING, State.APPLIED),
+    Act.DENY: (State.DENIED,),
+    Act.CANCEL: (State.CANCELLED,),
 }
 
 
@@ -66,9 +63,14 @@ async def decide(bot: Parts, click: Click) -> Request:
     request = await look(bot, click.person, click.act, click.shown.request_id)
     lapsed = await _lapsed(bot, request) if click.act is Act.APPROVE else set()
     may_ask = await _may_still_ask(bot, request, click.act)
+    rule_stands = click.act is not Act.RETRY or await _rule_stands(bot, request)
     async with bot.database.transaction() as tx:
-        request = await store.load_request(tx, request.id, lock=True) or request
-        result = await _carry_out(bot, tx, click, request, lapsed, may_ask=may_ask)
+        work = Work(bot, tx, await tx.now())
+        request = await work.request(request.id) or request
+        if not rule_stands:
+            request = replace(request, round=replace(request.round, rule=None))
+        result = await _carry_out(work, click, request, lapsed, may_ask=may_ask)
+        await work.write()
     if isinstance(result, GatehouseError):
         raise result
     return result
@@ -77,30 +79,28 @@ async def decide(bot: Parts, click: Click) -> Request:
 async def _lapsed(bot: Parts, request: Request) -> set[str]:
     """Return the earlier approvers who can't approve the request anymore."""
     approvers = [approval.who.slack_user_id for approval in request.round.approvals]
-    return {
-        user_id
-        for user_id in approvers
-        if not await _may_still(bot, user_id, Permission.DECIDE, request)
-    }
+    lapsed = set[str]()
+    for user_id in approvers:
+        if not await _may_still(bot, user_id, Permission.DECIDE, request):
+            lapsed.add(user_id)
+    return lapsed
 
 
 async def _carry_out(
-    bot: Parts,
-    tx: Transaction,
+    work: Work,
     click: Click,
     request: Request,
     lapsed: set[str],
     *,
     may_ask: bool,
 ) -> Request | GatehouseError:
-    """Store what follows from the click. Return the request, or why the click wasn't followed.
+    """Do what follows from the click. Return the request, or why the click wasn't followed.
 
     The reason is returned instead of raised, so that what was stored is committed. `may_ask` is
     False if the requester may no longer ask for changes to the flow.
     """
-    at = await tx.now()
-    person, act, facts = click.person, click.act, request.facts
-    needed = bot.people.policy.of_flow(request.flow.sid).approvals_needed
+    at, person, act, facts = work.at, click.person, click.act, request.facts
+    needed = work.bot.people.policy.of_flow(request.flow.sid).approvals_needed
     decision = decide_by_state(
         act,
         facts,
@@ -109,43 +109,44 @@ async def _carry_out(
         entitled_ids={*facts.approver_ids} - lapsed,
         at=at,
     )
-    reason = decision.reason
-    review = Review(request, ())
-    news: tuple[str, ...] = ()
-    if decision.is_followed and click.shown.version != request.requested.card_version:
-        reason = Reason.OUTDATED
-    elif decision.is_followed and act in (Act.APPROVE, Act.RETRY):
-        review = review_now(bot, request, at, await current_list(tx, request))
-        news = review.news
-        if decision.next_state is not None and not may_ask:
-            reason = Reason.MAY_NOT_ASK
-            news = (f"{request.requester.name} may no longer ask for changes to this flow.",)
-        elif news:
-            reason = Reason.NEWS
-        if news and act is Act.RETRY and await is_in_doubt(tx, request):
-            reason = Reason.IN_DOUBT
-    has_effect = request.result.done is not None
+    reason, review = decision.reason, Review(request)
+    if decision.is_followed:
+        reason, review = await _reviewed(work, click, request, decision, may_ask=may_ask)
+    elif reason is Reason.WRONG_STATE and _is_done(click, request):
+        # The same click again, after a commit whose outcome was unknown.
+        return request
+    news = review.news
     match reason:
         case Reason.ALLOWED | Reason.QUORUM_OPEN:
-            moved, entry = _followed(click, request, decision, at)
-            await apply_transition(tx, request, moved, entry)
-            return moved
+            return _follow(work, click, request, decision)
         case Reason.TOO_LATE:
-            moved = await close(tx, request, State.EXPIRED)
-        case Reason.NEWS if not has_effect:
-            moved = await ask_again(
-                tx, request, review, bot.settings.request_hours, person.slack_user_id
-            )
-        case Reason.MAY_NOT_ASK if not has_effect:
-            moved = await close(tx, request, State.CANCELLED, *news)
+            moved = work.close(request, State.EXPIRED)
+        case Reason.NEWS if not request.has_effect:
+            moved = work.ask_again(review, person.slack_user_id)
+        case Reason.MAY_NOT_ASK if not request.has_effect:
+            moved = work.close(request, State.CANCELLED, *news)
         case _:
             moved = request
             detail = {"act": act, "reason": reason, "state": request.state}
-            entry = AuditEntry(person.slack_user_id, "request.refused", request.id, detail)
-            await audit.append(tx, entry)
+            work.note(person.slack_user_id, "request.refused", request, **detail)
             # The person may see an outdated card.
-            await write_card(tx, request.id)
+            work.show(request.id)
     return _refusal(reason, click, moved, news, at)
+
+
+async def is_in_doubt(tx: Transaction, request: Request) -> bool:
+    """Return True if a POST for this request still has an unknown outcome."""
+    post = await store.post_of(tx, request.flow.key)
+    return post is not None and request.id in post.plan.request_ids
+
+
+async def require_current(bot: Parts, request: Request, shown: ShownRequest) -> None:
+    """Raise Conflict if a clicked card is outdated, and bring the request's card up to date."""
+    if shown.version == request.requested.card_version:
+        return
+    async with bot.database.transaction() as tx:
+        await write_card(tx, request.id)
+    raise Conflict(outdated(request, shown.version))
 
 
 async def look_to_deny(bot: Parts, person: Person, shown: ShownRequest) -> Request:
@@ -175,38 +176,78 @@ async def look(bot: Parts, person: Person, act: Act, request_id: str) -> Request
 
 
 async def _may_still_ask(bot: Parts, request: Request, act: Act) -> bool:
-    """Return False if the requester may no longer ask for changes to a flow with `requesters`."""
-    is_limited = bot.people.policy.of_flow(request.flow.sid).requesters is not None
-    if act not in (Act.APPROVE, Act.RETRY) or not is_limited or request.requested.without_approval:
+    """Return False if the requester may no longer ask for changes to the flow."""
+    if act not in (Act.APPROVE, Act.RETRY) or request.requested.without_approval:
         return True
     return await _may_still(bot, request.requester.slack_user_id, Permission.REQUEST, request)
+
+
+async def _rule_stands(bot: Parts, request: Request) -> bool:
+    """Return True unless an automatic rule approved the request and wouldn't do so anymore."""
+    if request.round.rule is None:
+        return True
+    automatic = bot.people.policy.of_flow(request.flow.sid).automatic or ()
+    requester = await _find(bot, request.requester.slack_user_id)
+    if requester is None:
+        return False
+    return not {requester.slack_user_id, *requester.groups}.isdisjoint(automatic)
 
 
 async def _may_still(
     bot: Parts, slack_user_id: str, permission: Permission, request: Request
 ) -> bool:
     """Look the person up again, and return True if they have the permission for the flow."""
-    people = bot.people
-    try:
-        # Requests don't record a workspace, so people are looked up in the bot's workspace.
-        person = await people.find(slack_user_id, (people.team_id,), fresh=True)
-    except UnknownPerson as error:
-        # People who no longer exist have no permissions.
-        if is_not_found(error.__cause__):
-            return False
-        raise UnknownPerson(f"{UNSURE} {advice_after(error.__cause__)}") from error
+    person = await _find(bot, slack_user_id)
+    if person is None:
+        return False
     requester = request.requester.slack_user_id if permission is Permission.DECIDE else None
-    may = people.may(person, permission, request.flow.sid, requester)
+    may = bot.people.may(person, permission, request.flow.sid, requester)
     if person.doubt and not may:
         raise UnknownPerson(f"{UNSURE} {person.doubt}")
     return may
 
 
-def _followed(
-    click: Click, request: Request, decision: Decision, at: datetime
-) -> tuple[Request, AuditEntry]:
-    """Return the updated request and the click's audit log entry."""
-    by = Who.of(click.person)
+async def _find(bot: Parts, slack_user_id: str) -> Person | None:
+    """Look a person up again. Return None if they no longer exist."""
+    people = bot.people
+    try:
+        # Requests don't record a workspace, so people are looked up in the bot's workspace.
+        return await people.find(slack_user_id, (people.team_id,), fresh=True)
+    except UnknownPerson as error:
+        if is_not_found(error.__cause__):
+            return None
+        raise UnknownPerson(f"{UNSURE} {advice_after(error.__cause__)}") from error
+
+
+async def _reviewed(
+    work: Work, click: Click, request: Request, decision: Decision, *, may_ask: bool
+) -> tuple[Reason, Review]:
+    """Compare what a click would do with what its card says, before it's carried out."""
+    if click.shown.version != request.requested.card_version:
+        return Reason.OUTDATED, Review(request)
+    if click.act not in (Act.APPROVE, Act.RETRY):
+        return decision.reason, Review(request)
+    current = await current_list(work.tx, request)
+    review, reason = review_now(work.bot, request, work.at, current), decision.reason
+    if decision.next_state is not None and not may_ask:
+        said = f"{request.requester.name} may no longer ask for changes to this flow."
+        reason, review = Reason.MAY_NOT_ASK, Review(request, (said,))
+    elif review.news:
+        reason = Reason.NEWS
+    if review.news and click.act is Act.RETRY and await is_in_doubt(work.tx, request):
+        reason = Reason.IN_DOUBT
+    return reason, review
+
+
+def _is_done(click: Click, request: Request) -> bool:
+    """Return True if this person has already made this decision, and it still stands."""
+    is_theirs = request.round.decided_by == Who.of(click.person)
+    return is_theirs and request.state in _DONE.get(click.act, ())
+
+
+def _follow(work: Work, click: Click, request: Request, decision: Decision) -> Request:
+    """Carry out a click that the rules allow. Return the updated request."""
+    by, at = Who.of(click.person), work.at
     moved = request
     if click.act is Act.RETRY:
         # A retry keeps the approvals, so nobody has to approve again.
@@ -221,13 +262,16 @@ def _followed(
         moved = replace(moved, round=replace(moved.round, approvals=approvals))
     elif click.act is not Act.RETRY:
         moved = replace(moved, round=replace(moved.round, denial_reason=click.denial_reason))
-    detail = {
-        "flow": request.flow.sid,
-        "state": moved.state,
-        "approvers": decision.approver_ids,
-        "reason": moved.round.denial_reason,
-    }
-    return moved, AuditEntry(click.person.slack_user_id, _ACTION[click.act], request.id, detail)
+    work.put(moved)
+    work.note(
+        by.slack_user_id,
+        _ACTION[click.act],
+        request,
+        state=moved.state,
+        approvers=decision.approver_ids,
+        reason=moved.round.denial_reason,
+    )
+    return moved
 
 
 NEXT_STEP = {

@@ -7,7 +7,7 @@ from bot.testusers import timers
 from bot.testusers.applying import run_changes
 from bot.testusers.interactions import INTERACTION, UNDO, run_click
 from bot.testusers.parts import Parts
-from bot.testusers.transitions import APPLY, TIMER
+from bot.testusers.work import APPLY, TIMER
 
 
 def kinds(bot: Parts) -> dict[str, Kind]:
@@ -15,7 +15,7 @@ def kinds(bot: Parts) -> dict[str, Kind]:
     clicks = partial(run_click, bot)
     return {
         APPLY: Kind(partial(run_changes, bot), at_once=12),
-        TIMER: Kind(partial(timers.run_timers, bot), plan=timers.plan),
+        TIMER: Kind(partial(timers.run_timers, bot), plan=partial(timers.plan, bot)),
         INTERACTION: Kind(clicks, at_once=24),
         UNDO: Kind(clicks, at_once=16),
     }

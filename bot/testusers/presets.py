@@ -6,6 +6,7 @@ from dataclasses import asdict
 from sqlalchemy import delete, select
 
 from bot.errors import NotFound
+from bot.flows.rules.identities import plain
 from bot.permissions import Permission, Person
 from bot.store import audit
 from bot.store.audit_entry import AuditEntry
@@ -80,7 +81,10 @@ async def identities_of(bot: Parts, requested: ChangeRequest) -> tuple[str, ...]
         if name not in saved:
             raise _unknown_preset(name)
         identities += saved[name].identities
-    return tuple(dict.fromkeys(identities))
+    people = dict[str, str]()
+    for identity in identities:
+        people.setdefault(plain(identity), identity)
+    return tuple(people.values())
 
 
 def _unknown_preset(name: str) -> NotFound:

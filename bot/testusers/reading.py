@@ -5,8 +5,9 @@ and the others require `READ`.
 """
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from bot.errors import DatabaseUnavailable, NotConfigured
 from bot.flows.rules.flows import Flow, is_flow_sid
@@ -22,8 +23,8 @@ from bot.testusers.lists import read_list
 from bot.testusers.messages import pages
 from bot.testusers.messages.pages import Endless, FlowPage, OpenRow, Page, Reader, grouped
 from bot.testusers.parts import Parts
+from bot.testusers.rules.people import Access
 from bot.testusers.rules.requests import Request
-from bot.testusers.rules.review import LATER
 
 LIST_PAGE, HISTORY_PAGE, PENDING_PAGE = 16, 5, 5
 OWN_PAGE = 10
@@ -32,6 +33,7 @@ REVIEW_PAGE = 8
 # `/gatehouse status` must not wait for a broken service.
 COUNT_SECONDS = 2.0
 DECIDED_FOR = timedelta(days=7)
+LATER = datetime.max.replace(tzinfo=UTC)
 # docs.slack.dev, block_suggestion: at most 100 options.
 SUGGESTIONS = 100
 
@@ -54,19 +56,23 @@ async def listed(bot: Parts, person: Person, wanted: FlowPage) -> Message:
     The search text matches only the part of each identity that the person is allowed to see.
     """
     reads, flow = await reader(bot, person), bot.flows.named(wanted.flow)
-    read = await read_list(bot, flow)
-    found = [
+    read, searched = await read_list(bot, flow), folded(wanted.text)
+    matching = [
         identity
-        for identity in read.identities
-        if folded(wanted.text) in folded(identity if reads.sees_identities else mask(identity))
+        for identity in read.current.identities
+        if searched in folded(identity if reads.sees_identities else mask(identity))
     ]
-    found.sort(key=lambda identity: identity not in read.grants)
-    page = Page.cut(found, LIST_PAGE, wanted)
-    shown = [read.grants[identity] for identity in page.items if identity in read.grants]
+    matching.sort(key=lambda identity: identity not in read.access)
+    page = Page.cut(matching, LIST_PAGE, wanted)
+    held = [read.access[identity] for identity in page.items if identity in read.access]
+    return pages.listing(flow, page, read.access, await _granting(bot, held), reads)
+
+
+async def _granting(bot: Parts, held: Iterable[Access]) -> dict[str, Request]:
+    """Return the requests that gave people access, keyed by ID."""
     async with bot.database.read_only() as tx:
-        granting = await store.requests_with(tx, {grant.request_id for grant in shown})
-    presets = {request.id: request.requested.presets for request in granting}
-    return pages.listing(flow, page, read.grants, reads, presets=presets)
+        requests = await store.requests_with(tx, {access.request_id for access in held})
+    return {request.id: request for request in requests}
 
 
 async def history(bot: Parts, person: Person, wanted: FlowPage) -> Message:
@@ -102,16 +108,17 @@ async def own(bot: Parts, person: Person, wanted: FlowPage) -> Message:
     async with bot.database.read_only() as tx:
         since = await tx.now() - DECIDED_FOR
         requests = await store.requests_of(tx, user, since)
-        granted = await store.grants_of(tx, user)
+        granted = await store.access_by(tx, user)
     return pages.own(requests, Page.cut(grouped(granted), OWN_PAGE, wanted), len(granted), reads)
 
 
 async def review(bot: Parts, person: Person, wanted: FlowPage) -> Message:
     """Return a page of the people whose access to one flow or any flow has no end date."""
     await bot.people.require(person, Permission.REQUEST)
-    found, unread = await _endless(bot, wanted.flow)
-    reads = reader_of(bot.people, person)
-    return pages.review(Page.cut(found, REVIEW_PAGE, wanted), unread, reads)
+    endless, unread = await _endless(bot, wanted.flow)
+    page = Page.cut(endless, REVIEW_PAGE, wanted)
+    granting = await _granting(bot, [one.access for one in page.items if one.access])
+    return pages.review(page, unread, granting, reader_of(bot.people, person))
 
 
 async def count_endless(bot: Parts) -> list[str]:
@@ -130,14 +137,14 @@ async def _endless(bot: Parts, named: str = "") -> tuple[list[Endless], dict[Flo
     """Return the people whose access has no end date, and why some flows' lists can't be read.
 
     Those who have had access the longest come first. Those who were added outside Gatehouse come
-    last, because nobody knows since when. All flows are those with an alias or a grant.
+    last, because nobody knows since when. All flows are those with an alias or with access.
     """
     bot.flows.service()
     if named:
         flows = [bot.flows.named(named)]
     else:
         async with bot.database.read_only() as tx:
-            sids = [*await store.granted_flows(tx), *bot.flows.sids.values()]
+            sids = [*await store.flows_with_access(tx), *bot.flows.sids.values()]
         flows = [*{sid.upper(): bot.flows.now(Flow(sid)) for sid in sids}.values()]
     reading = (read_list(bot, flow) for flow in flows)
     lists = await asyncio.gather(*reading, return_exceptions=True)
@@ -148,11 +155,11 @@ async def _endless(bot: Parts, named: str = "") -> tuple[list[Endless], dict[Flo
         elif isinstance(read, BaseException):
             raise read
         else:
-            for identity in read.identities:
-                grant = read.grants.get(identity)
-                if grant is None or grant.ends_at is None:
-                    found.append(Endless(flow, identity, grant))
-    found.sort(key=lambda access: access.grant.granted_at if access.grant else LATER)
+            for identity in read.current.identities:
+                access = read.access.get(identity)
+                if access is None or access.ends_at is None:
+                    found.append(Endless(flow, identity, access))
+    found.sort(key=lambda one: one.access.since if one.access else LATER)
     return found, unread
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from bot.approvals.rules import State
 from bot.errors import DatabaseUnavailable, SlackError
 from bot.flows.rules.flows import Flow
+from bot.flows.store import latest_size
 from bot.permissions import Permission, Person
 from bot.slack.messages import text
 from bot.slack.messages.block_kit import Message
@@ -15,19 +16,13 @@ from bot.store import outbox
 from bot.store.engine import Transaction
 from bot.store.outbox import OutboxMessage, SentCard
 from bot.testusers import store
-from bot.testusers.asking import Asked
 from bot.testusers.messages import notes, phrases
-from bot.testusers.messages.card import card
+from bot.testusers.messages.card import Surroundings, card
 from bot.testusers.parts import Parts
-from bot.testusers.rules.requests import Request
-from bot.testusers.transitions import (
-    CARD,
-    ENDING,
-    ESCALATION,
-    OUTCOME,
-    REMINDER,
-    card_key,
-)
+from bot.testusers.rules.people import RequestPerson
+from bot.testusers.rules.requests import Asked, Request
+from bot.testusers.timers import ENDING, ESCALATION, REMINDER
+from bot.testusers.work import CARD, OUTCOME, card_key, current_list
 
 # How long to wait for this process to post a card, and how often.
 LINK_SECONDS = 0.35
@@ -102,10 +97,17 @@ async def answer_to(
     request = asked.request
     more = [notes.time_zone_used(person.time_zone)] if has_typed_time else []
     if request is None or request.state is not State.PENDING:
-        return notes.asked(asked.flow, asked.dropped, request, channel, *more)
+        return notes.asked(asked, channel, *more)
     more.append(notes.WAIT if await deciders(bot, request) else phrases.NOBODY)
-    message = notes.asked(asked.flow, asked.dropped, request, channel, *more)
+    message = notes.asked(asked, channel, *more)
     return notes.with_next_steps(message, request, await card_link(bot, request.id))
+
+
+async def related_to(tx: Transaction, request: Request) -> list[Request]:
+    """Return the other open requests for any of a request's people, oldest first."""
+    spellings = [person.spelling for person in request.people]
+    ids = await store.open_for(tx, request.flow.key, spellings, *store.OPEN)
+    return await store.requests_with(tx, [one for one in ids if one != request.id])
 
 
 class RequestMessages:
@@ -121,18 +123,28 @@ class RequestMessages:
 
     async def _card(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
         """Return the request's current card, or None if the request no longer exists."""
-        waiting = await store.load_with_waiting(tx, outbox_message.subject)
-        found = waiting.get(outbox_message.subject)
-        if found is None:
+        request = await store.load_request(tx, outbox_message.subject)
+        # A change without approval gets a card only once it's applied or has failed.
+        if request is None or (
+            request.requested.without_approval and request.state is State.APPLYING
+        ):
             return None
-        related = [other for other in waiting.values() if other.names_the_same(found)]
-        bot = self._bot
-        request = replace(found, flow=bot.flows.now(found.flow))
+        bot, is_pending = self._bot, request.state is State.PENDING
+        related, already = list[Request](), list[RequestPerson]()
+        size = 0
+        if is_pending:
+            related = await related_to(tx, request)
+            current, at = await current_list(tx, request), await tx.now()
+            size = len(current.identities)
+            already = [person for person in request.left if not current.effect(person, at)]
+        elif request.state is State.APPLYING:
+            size = await latest_size(tx, request.flow.key)
+        request = replace(request, flow=bot.flows.now(request.flow))
 
         async def draw() -> Message:
-            approvers = await addressed(bot, request) if request.state is State.PENDING else ""
+            approvers = await addressed(bot, request) if is_pending else ""
             needed = bot.people.policy.of_flow(request.flow.sid).approvals_needed
-            return card(request, needed, approvers, related)
+            return card(request, Surroundings(needed, approvers, size, related, already))
 
         return Outgoing(channel_of(bot, request.flow), draw)
 
@@ -168,11 +180,10 @@ class RequestMessages:
     ) -> Outgoing | None:
         """Return the notice that access ends soon, or None if the end has changed or passed."""
         ends_at = datetime.fromisoformat(outbox_message.payload["ends_at"])
-        granted = await store.grants_of_flow(tx, request.flow.key)
         ending = [
-            grant.identity
-            for grant in granted.values()
-            if grant.request_id == request.id and grant.ends_at == ends_at
+            person.spelling
+            for person in request.people
+            if person.has_access and person.ends_at == ends_at
         ]
         if not ending or ends_at <= await tx.now():
             return None
@@ -183,21 +194,22 @@ class RequestMessages:
         self, tx: Transaction, request: Request, outbox_message: OutboxMessage
     ) -> Outgoing | None:
         """Return the direct message about the outcome, or None if nothing is left to report."""
-        payload = dict(outbox_message.payload)
+        payload, related = dict(outbox_message.payload), list[Request]()
         # If more has happened since, that has a message of its own.
         last = "asked_again" if request.state is State.PENDING else request.state
         if payload["event"] not in {"ended", last}:
             return None
         if payload["event"] == "ended":
             # If the message was delayed, some of these people may have been given access again.
-            granted = await store.grants_of_flow(tx, request.flow.key)
-            out = [identity for identity in payload["identities"] if identity not in granted]
+            access = await store.access_for(tx, request.flow.key, payload["identities"])
+            out = [identity for identity in payload["identities"] if identity not in access]
             if not out:
                 return None
             payload["identities"] = out
+            related = await related_to(tx, request)
         sent = await outbox.sent_card(tx, card_key(request.id))
 
         async def draw() -> Message:
-            return notes.outcome(request, payload, await link_to(self._bot, sent))
+            return notes.outcome(request, payload, await link_to(self._bot, sent), related)
 
         return Outgoing(request.requester.slack_user_id, draw)

@@ -1,62 +1,157 @@
-"""Database queries for requests, grants, POSTs in doubt, and changes to lists."""
+"""Queries of requests, of people's access, and of POSTs in doubt.
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, replace
+Only `bot.testusers.work` writes requests and their people.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime
+from hashlib import sha256
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, delete, exists, func, select, update
+from sqlalchemy import ColumnElement, Select, bindparam, delete, exists, func, or_, select
 
 from bot.approvals.rules import OVER, State
 from bot.flows.rules.flows import Flow
-from bot.flows.rules.lists import Change
+from bot.flows.rules.identities import plain
+from bot.flows.rules.lists import FlowList
+from bot.flows.store import last_before, list_of
+from bot.flows.tables import flow_lists
 from bot.store import outbox
-from bot.store.engine import Transaction, remove_some, upsert
+from bot.store.engine import BATCH, Transaction
 from bot.store.tables import outbox_messages
-from bot.testusers.rules.applying import Post
-from bot.testusers.rules.requests import (
-    Grant,
-    RecordedChange,
-    Request,
-    Who,
-)
-from bot.testusers.tables import flow_changes, flow_posts, grants, requests
+from bot.store.types import UtcDateTime
+from bot.testusers.rules.applying import ListChangePlan, Post
+from bot.testusers.rules.people import Access, RequestPerson
+from bot.testusers.rules.requests import Request, Who
+from bot.testusers.tables import HAS_ACCESS, flow_posts, has_access, request_people, requests
 
 # The start of a card's key. The request's ID follows.
 CARD_PREFIX = "request:"
 CARD_IS_NEEDED = outbox.shows(CARD_PREFIX, requests.c.id)
-OwnGrant = tuple[Flow, Grant]
+OPEN = (State.PENDING, State.APPLYING)
 DECIDED = (*OVER, State.FAILED)
+GIVEN_UP = (State.DENIED, State.CANCELLED, State.EXPIRED)
 _REQUEST = TypeAdapter(Request)
-_GRANT = TypeAdapter(Grant)
-_POST = TypeAdapter(Post)
+_PERSON = TypeAdapter(RequestPerson)
+_PLAN = TypeAdapter(ListChangePlan)
+_PERSON_FIELDS = [field.name for field in fields(RequestPerson)]
+_STORED_FIELDS = [name for name in _PERSON_FIELDS if name in request_people.c]
 _OLDEST = (requests.c.created_at, requests.c.id)
 _NEWEST = (requests.c.created_at.desc(), requests.c.id)
 
+# Statements that never change are built once, because building them takes longer than executing.
+_UNDO = requests.alias("undo")
+_REVERSES = _UNDO.c.undo_of == requests.c.id
+_UNDONE_BY = select(func.max(_UNDO.c.id)).where(_REVERSES, _UNDO.c.state.not_in(GIVEN_UP))
+_IS_UNDONE = exists().where(_REVERSES, _UNDO.c.state == State.APPLIED)
+# Somebody's present access isn't stored with the requests that would change it.
+_PRESENT = request_people.alias("present")
+_IS_PRESENT = (
+    (request_people.c.did == "open")
+    & (_PRESENT.c.flow_key == request_people.c.flow_key)
+    & (_PRESENT.c.spelling == request_people.c.spelling)
+    & has_access(_PRESENT)
+)
+# One row for each person of a request.
+_REQUESTS = select(
+    requests,
+    _UNDONE_BY.scalar_subquery().label("undone_by"),
+    _IS_UNDONE.label("is_undone"),
+    *(request_people.c[name].label(f"person_{name}") for name in _STORED_FIELDS),
+    _PRESENT.c.ends_at.label("person_current_end"),
+).select_from(
+    requests.outerjoin(request_people, request_people.c.request_id == requests.c.id).outerjoin(
+        _PRESENT, _IS_PRESENT
+    )
+)
+_POSITION = request_people.c.position
+_HAS_ID = requests.c.id.in_(bindparam("its_ids", expanding=True))
+_BY_ID = _REQUESTS.where(_HAS_ID).order_by(*_OLDEST, _POSITION)
+_IN_FLOW = request_people.c.flow_key == bindparam("its_flow")
+_IS_ONE_OF_THEM = request_people.c.person.in_(bindparam("its_people", expanding=True))
+_NEXT_END = (
+    request_people.c.ends_at.is_(None),
+    request_people.c.ends_at,
+    request_people.c.request_id,
+    request_people.c.position,
+)
+_ACCESS = (
+    select(
+        request_people.c.request_id,
+        request_people.c.spelling,
+        request_people.c.did_at.label("since"),
+        request_people.c.ends_at,
+    )
+    .where(HAS_ACCESS)
+    .order_by(*_NEXT_END)
+)
+_ACCESS_IN_FLOW = _ACCESS.where(_IN_FLOW)
+_ACCESS_OF_THEM = _ACCESS_IN_FLOW.where(_IS_ONE_OF_THEM)
+_NAMES_THEM = exists().where(request_people.c.request_id == requests.c.id, _IS_ONE_OF_THEM)
+_FOR_THEM = (requests.c.flow_key == bindparam("its_flow")) & _NAMES_THEM
+_OPEN_FOR_THEM = (
+    select(requests.c.id)
+    .where(requests.c.state.in_(bindparam("its_states", expanding=True)), _FOR_THEM)
+    .order_by(*_OLDEST)
+)
+_IS_OWN = requests.c.requester_id == bindparam("its_requester")
+_NEAR = (
+    select(requests.c.id, requests.c.state, _IS_OWN.label("is_own"), _FOR_THEM.label("is_for_them"))
+    .where(requests.c.state.in_(OPEN), _FOR_THEM | _IS_OWN)
+    .order_by(*_OLDEST)
+)
+_REMOVED_THEM = select(request_people.c.request_id).where(
+    _IN_FLOW,
+    _IS_ONE_OF_THEM,
+    request_people.c.wants == "remove",
+    request_people.c.did == "made",
+    request_people.c.over.is_(None),
+)
+# Locks are always taken in this order.
+_LOCKING = _REQUESTS.order_by(requests.c.id, _POSITION).with_for_update(of=requests)
+_LOCKED = _LOCKING.where(_HAS_ID | requests.c.id.in_(_REMOVED_THEM))
+_LOCKED_IN_FLOW = _LOCKING.where(
+    requests.c.state == State.APPLYING, requests.c.flow_key == bindparam("its_flow")
+)
 
-async def add_request(tx: Transaction, request: Request) -> None:
-    """Store a new request."""
-    await tx.write(requests.insert(), _row_of(request))
 
+def person_key(spelling: str) -> str:
+    """Return the key that all spellings of a person have in the table of people.
 
-async def save_request(tx: Transaction, request: Request) -> bool:
-    """Write the request and return True, or return False if its stored version has changed.
-
-    If several writers have read the same version, only the first write succeeds.
+    It's a hash, because an index can't contain very long texts.
     """
-    next_version = replace(request, version=request.version + 1)
-    is_unchanged = (requests.c.id == request.id) & (requests.c.version == request.version)
-    query = update(requests).where(is_unchanged).values(_row_of(next_version))
-    result = await tx.connection.execute(query)
-    return bool(result.rowcount == 1)
+    return sha256(plain(spelling).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-async def load_request(tx: Transaction, request_id: str, *, lock: bool = False) -> Request | None:
-    """Return the request, or None if it doesn't exist. If `lock` is set, lock its row."""
-    query = select(requests).where(requests.c.id == request_id)
-    row = (await tx.connection.execute(query.with_for_update() if lock else query)).first()
-    return None if row is None else _request(row)
+async def load_request(tx: Transaction, request_id: str) -> Request | None:
+    """Return the request, or None if it doesn't exist."""
+    return next(iter(await requests_with(tx, [request_id])), None)
+
+
+async def requests_with(tx: Transaction, request_ids: Collection[str]) -> list[Request]:
+    """Return the requests with these IDs, oldest first."""
+    return await _load(tx, _BY_ID, {"its_ids": list(request_ids)}) if request_ids else []
+
+
+async def lock_requests(
+    tx: Transaction,
+    request_ids: Collection[str],
+    flow_key: str = "",
+    removed: Iterable[str] = (),
+) -> list[Request]:
+    """Return the requests with these IDs, and lock them until the transaction ends.
+
+    Requests that removed any of the people `removed` from the flow are included, as long as that
+    can be undone.
+    """
+    return await _load(tx, _LOCKED, {"its_ids": [*request_ids], **_of_people(flow_key, removed)})
+
+
+async def lock_approved(tx: Transaction, flow_key: str) -> list[Request]:
+    """Return a flow's approved requests, and lock them until the transaction ends."""
+    return await _load(tx, _LOCKED_IN_FLOW, {"its_flow": flow_key})
 
 
 async def requests_in(tx: Transaction, *states: State, flow_key: str = "") -> list[Request]:
@@ -65,39 +160,45 @@ async def requests_in(tx: Transaction, *states: State, flow_key: str = "") -> li
     return await _requests(tx, requests.c.state.in_(states), *of_flow)
 
 
+async def shown_as_open(tx: Transaction, now: datetime) -> list[Request]:
+    """Return the requests whose cards may need a new text after the settings have changed."""
+    failed_lately = (requests.c.state == State.FAILED) & (requests.c.expires_at > now)
+    return await _requests(tx, requests.c.state.in_(OPEN) | failed_lately)
+
+
 async def pending(tx: Transaction, *, limit: int, offset: int) -> tuple[list[Request], int]:
     """Return a page of the pending requests, oldest first, and the number of pending requests."""
-    is_pending = requests.c.state == State.PENDING
-    found = await _requests(tx, is_pending, limit=limit, offset=offset)
-    return found, await count_pending(tx)
+    page = select(requests.c.id).where(requests.c.state == State.PENDING).order_by(*_OLDEST)
+    ids = page.limit(limit).offset(offset)
+    return await _requests(tx, requests.c.id.in_(ids)), await count_pending(tx)
 
 
-async def pending_near(tx: Transaction, flow_key: str, slack_user_id: str) -> list[Request]:
-    """Return the pending requests for a flow and those of a person, oldest first."""
-    is_near = (requests.c.flow_key == flow_key) | (requests.c.requester_id == slack_user_id)
-    return await _requests(tx, requests.c.state == State.PENDING, is_near)
+async def open_for(
+    tx: Transaction, flow_key: str, spellings: Iterable[str], *states: State
+) -> list[str]:
+    """Return the IDs of a flow's requests in these states for any of these people, oldest first."""
+    values = {**_of_people(flow_key, spellings), "its_states": states}
+    return [*await tx.connection.scalars(_OPEN_FOR_THEM, values)]
 
 
-async def load_with_waiting(tx: Transaction, request_id: str) -> dict[str, Request]:
-    """Return the request and its flow's pending requests, keyed by ID, oldest first."""
-    flow_key = select(requests.c.flow_key).where(requests.c.id == request_id).scalar_subquery()
-    is_waiting = (requests.c.state == State.PENDING) & (requests.c.flow_key == flow_key)
-    found = await _requests(tx, (requests.c.id == request_id) | is_waiting)
-    return {request.id: request for request in found}
+async def open_near(
+    tx: Transaction, flow_key: str, spellings: Iterable[str], slack_user_id: str
+) -> tuple[list[Request], int]:
+    """Return the open requests for these people, and the number of a person's pending requests."""
+    values = {**_of_people(flow_key, spellings), "its_requester": slack_user_id}
+    rows = (await tx.connection.execute(_NEAR, values)).all()
+    own_pending = sum(row.is_own and row.state == State.PENDING for row in rows)
+    related = await requests_with(tx, [row.id for row in rows if row.is_for_them])
+    return related, own_pending
 
 
 async def requests_of(
     tx: Transaction, slack_user_id: str, decided_since: datetime
 ) -> list[Request]:
     """Return a person's requests that are open or were decided since this time, newest first."""
-    is_recent = requests.c.state.not_in(DECIDED) | (requests.c.decided_at >= decided_since)
+    is_recent = requests.c.state.in_(OPEN) | (requests.c.decided_at >= decided_since)
     is_own = requests.c.requester_id == slack_user_id
     return await _requests(tx, is_own, is_recent, order=_NEWEST)
-
-
-async def requests_with(tx: Transaction, request_ids: Collection[str]) -> list[Request]:
-    """Return the requests with these IDs, oldest first."""
-    return await _requests(tx, requests.c.id.in_(request_ids))
 
 
 async def count_by_rule(tx: Transaction, slack_user_id: str, rule_id: str, since: datetime) -> int:
@@ -124,53 +225,82 @@ async def _count(tx: Transaction, *where: ColumnElement[bool]) -> int:
 async def requests_of_flow(
     tx: Transaction, flow_key: str, *, limit: int, offset: int = 0
 ) -> tuple[list[Request], int]:
-    """Return a page of a flow's requests, newest first, and the flow's total number of requests."""
-    of_flow = requests.c.flow_key == flow_key
-    total = await _count(tx, of_flow)
-    found = await _requests(tx, of_flow, order=_NEWEST, limit=limit, offset=offset)
-    return found, total
+    """Return a page of a flow's requests, newest first, and the flow's total number of requests.
+
+    Requests of which only the access is known aren't included (see migration 0027).
+    """
+    is_known = (requests.c.state != State.APPLIED) | requests.c.decided_at.is_not(None)
+    where = (requests.c.flow_key == flow_key, is_known)
+    page = select(requests.c.id).where(*where).order_by(*_NEWEST).limit(limit).offset(offset)
+    return await _requests(tx, requests.c.id.in_(page), order=_NEWEST), await _count(tx, *where)
 
 
 async def flow_of(tx: Transaction, flow_key: str) -> Flow:
     """Return the flow with this key. Its SID and alias come from its latest request, if any."""
-    found = await _requests(tx, requests.c.flow_key == flow_key, order=_NEWEST, limit=1)
-    return found[0].flow if found else Flow(flow_key)
+    newest = select(requests).where(requests.c.flow_key == flow_key).order_by(*_NEWEST).limit(1)
+    row = (await tx.connection.execute(newest)).first()
+    return Flow(row.flow_sid, row.flow_alias) if row else Flow(flow_key)
 
 
 async def forget_requests(tx: Transaction, before: datetime) -> int:
     """Delete a batch of requests that were closed before this time. Return the number deleted.
 
-    A request is kept while it has a grant that will end, because its card announces the end. It's
-    also kept if a message about it hasn't been sent yet, or was sent at or after this time.
+    A request is kept as long as somebody has access by it. It's also kept if a message about it
+    hasn't been sent yet, or was sent at or after this time.
     """
-    old = requests.c.state.in_(DECIDED) & (requests.c.decided_at < before)
-    runs_on = (grants.c.request_id == requests.c.id) & grants.c.ends_at.is_not(None)
+    is_carried_over = (requests.c.state == State.APPLIED) & requests.c.decided_at.is_(None)
+    is_old = requests.c.state.in_(DECIDED) & (requests.c.decided_at < before) | is_carried_over
+    gives_access = (request_people.c.request_id == requests.c.id) & HAS_ACCESS
     is_told_since = outbox_messages.c.sent_at.is_(None) | (outbox_messages.c.sent_at >= before)
     is_told = (outbox_messages.c.subject == requests.c.id) & is_told_since
-    # Use NOT EXISTS, because NOT IN makes PostgreSQL scan all grants for each request.
-    over = old & ~exists().where(runs_on) & ~exists().where(is_told)
-    return await remove_some(tx, requests, over)
+    # Use NOT EXISTS, because NOT IN makes PostgreSQL scan all people for each request.
+    over = is_old & ~exists().where(gives_access) & ~exists().where(is_told)
+    ids = [*await tx.connection.scalars(select(requests.c.id).where(over).limit(BATCH))]
+    await tx.write(delete(request_people).where(request_people.c.request_id.in_(ids)))
+    await tx.write(delete(requests).where(requests.c.id.in_(ids)))
+    return len(ids)
 
 
 async def _requests(
     tx: Transaction,
     *where: ColumnElement[bool],
     order: Sequence[ColumnElement[Any]] = _OLDEST,
-    limit: int | None = None,
-    offset: int | None = None,
 ) -> list[Request]:
-    query = select(requests).where(*where).order_by(*order).limit(limit).offset(offset)
-    return [_request(row) for row in await tx.connection.execute(query)]
+    return await _load(tx, _REQUESTS.where(*where).order_by(*order, _POSITION))
 
 
-def _row_of(request: Request) -> dict[str, Any]:
-    """Return the request's row. For a closed request, the list it was compared with is left out."""
+async def _load(
+    tx: Transaction, query: Select[Any], values: Mapping[str, Any] | None = None
+) -> list[Request]:
+    rows, people = dict[str, Any](), dict[str, list[RequestPerson]]()
+    for row in await tx.connection.execute(query, values):
+        rows.setdefault(row.id, row)
+        of_request = people.setdefault(row.id, [])
+        if row.person_identity is not None:
+            of_row = {name: getattr(row, f"person_{name}") for name in _PERSON_FIELDS}
+            of_request.append(_PERSON.validate_python(of_row))
+    return [_request(row, people[row.id]) for row in rows.values()]
+
+
+def _request(row: Any, people: Sequence[RequestPerson]) -> Request:  # noqa: ANN401 - a row
+    decided_by = Who(row.decided_by_id, row.decided_by_name) if row.decided_by_id else None
+    stored = {
+        **row._asdict(),
+        "flow": Flow(row.flow_sid, row.flow_alias),
+        "requester": Who(row.requester_id, row.requester_name),
+        "people": tuple(people),
+        "round": {**row.progress, "decided_by": decided_by, "decided_at": row.decided_at},
+        "attempts": row.progress,
+        "result": row.progress,
+    }
+    return _REQUEST.validate_python(stored)
+
+
+def row_of(request: Request) -> dict[str, Any]:
+    """Return a request's row, without its people."""
     by = request.round.decided_by
-    stored = _REQUEST.dump_python(request, mode="json")
-    compared = stored["requested"].pop("compared")
+    stored = _REQUEST.dump_python(request, mode="json", exclude={"people"})
     del stored["round"]["decided_by"], stored["round"]["decided_at"]
-    if request.state in OVER:
-        compared["seen"] = []
     return {
         "id": request.id,
         "flow_key": request.flow.key,
@@ -180,127 +310,138 @@ def _row_of(request: Request) -> dict[str, Any]:
         "requester_name": request.requester.name,
         "created_at": request.created_at,
         "expires_at": request.expires_at,
-        "requested": stored["requested"] | compared,
         "state": request.state.value,
         "version": request.version,
         "decided_by_id": by and by.slack_user_id,
         "decided_by_name": by and by.name,
         "decided_at": request.round.decided_at,
+        "undo_of": request.undo_of,
+        "list_id": request.list_id,
+        "requested": stored["requested"],
         "progress": stored["round"] | stored["attempts"] | stored["result"],
     }
 
 
-def _request(row: Any) -> Request:  # noqa: ANN401 - a row of the table
-    decided_by = Who(row.decided_by_id, row.decided_by_name) if row.decided_by_id else None
-    stored = {
-        **row._asdict(),
-        "flow": Flow(row.flow_sid, row.flow_alias),
-        "requester": Who(row.requester_id, row.requester_name),
-        "requested": {**row.requested, "compared": row.requested},
-        "round": {**row.progress, "decided_by": decided_by, "decided_at": row.decided_at},
-        "attempts": row.progress,
-        "result": row.progress,
+def person_row(request: Request, position: int) -> dict[str, Any]:
+    """Return the row of a request's person."""
+    person = request.people[position]
+    return {
+        "request_id": request.id,
+        "position": position,
+        "flow_key": request.flow.key,
+        "person": person_key(person.spelling),
+        **{name: getattr(person, name) for name in _STORED_FIELDS},
     }
-    return _REQUEST.validate_python(stored)
 
 
-async def save_grants(
-    tx: Transaction, flow: Flow, granted: Mapping[str, Grant], identities: Collection[str]
-) -> None:
-    """Store these people's grants for a flow, and delete those of people not in `granted`."""
-    for identity in identities:
-        of_person = (grants.c.flow_key == flow.key) & (grants.c.identity == identity)
-        await tx.write(delete(grants).where(of_person))
-        if grant := granted.get(identity):
-            stored = {"flow_key": flow.key, "flow_sid": flow.sid, **_GRANT.dump_python(grant)}
-            await tx.write(grants.insert(), stored)
+async def access_in(tx: Transaction, flow_key: str) -> dict[str, Access]:
+    """Return all access to a flow, keyed by spelling, soonest end first."""
+    rows = await tx.connection.execute(_ACCESS_IN_FLOW, {"its_flow": flow_key})
+    return {row.spelling: Access(*row) for row in rows}
 
 
-async def grants_of_flow(tx: Transaction, flow_key: str) -> dict[str, Grant]:
-    """Return a flow's grants, keyed by identity, soonest end first."""
-    query = select(grants).where(grants.c.flow_key == flow_key).order_by(*_NEXT_END)
-    return {row.identity: _grant(row) for row in await tx.connection.execute(query)}
+async def access_for(tx: Transaction, flow_key: str, spellings: Iterable[str]) -> dict[str, Access]:
+    """Return the access that these people have to a flow, keyed by its spelling."""
+    rows = await tx.connection.execute(_ACCESS_OF_THEM, _of_people(flow_key, spellings))
+    return {row.spelling: Access(*row) for row in rows}
 
 
-async def granted_flows(tx: Transaction) -> list[str]:
-    """Return the SIDs of all flows with grants."""
-    return list(await tx.connection.scalars(select(grants.c.flow_sid).distinct()))
+def _of_people(flow_key: str, spellings: Iterable[str]) -> dict[str, Any]:
+    return {"its_flow": flow_key, "its_people": [*{person_key(one) for one in spellings}]}
 
 
-async def grants_of(tx: Transaction, slack_user_id: str) -> list[OwnGrant]:
-    """Return the grants that a person requested, soonest end first. Endless grants come last."""
+async def access_by(tx: Transaction, slack_user_id: str) -> list[tuple[Flow, Access]]:
+    """Return the access that a person requested, soonest end first. Endless access comes last."""
     query = (
-        select(grants, requests.c.flow_alias)
-        .join(requests, requests.c.id == grants.c.request_id)
+        _ACCESS.add_columns(requests.c.flow_sid, requests.c.flow_alias)
+        .join(requests, requests.c.id == request_people.c.request_id)
         .where(requests.c.requester_id == slack_user_id)
-        .order_by(*_NEXT_END)
     )
-    rows = await tx.connection.execute(query)
-    return [(Flow(row.flow_sid, row.flow_alias), _grant(row)) for row in rows]
+    return [(Flow(*row[4:]), Access(*row[:4])) for row in await tx.connection.execute(query)]
 
 
-_NEXT_END = (grants.c.ends_at.is_(None), grants.c.ends_at, grants.c.identity)
+async def flows_with_access(tx: Transaction) -> list[str]:
+    """Return the SIDs of all flows that somebody has access to."""
+    gives = (request_people.c.request_id == requests.c.id) & HAS_ACCESS
+    return [*await tx.connection.scalars(select(requests.c.flow_sid).where(gives).distinct())]
 
 
-def _grant(row: Any) -> Grant:  # noqa: ANN401 - a row of the table
-    return _GRANT.validate_python(row._asdict())
+_OF_FLOW = flow_lists.c.flow_key == bindparam("its_flow")
+_SINCE = flow_lists.c.id >= last_before(bindparam("since", type_=UtcDateTime))
+_IS_NEEDED = or_(
+    _SINCE, flow_lists.c.at > bindparam("since"), flow_lists.c.id >= flow_posts.c.list_id
+)
+_RECENT = (
+    select(
+        flow_lists,
+        flow_posts.c.id.label("post_id"),
+        flow_posts.c.sent_at,
+        flow_posts.c.list_id,
+        flow_posts.c.content,
+    )
+    .select_from(flow_lists.outerjoin(flow_posts, flow_posts.c.flow_key == flow_lists.c.flow_key))
+    .where(_OF_FLOW, _IS_NEEDED)
+    .order_by(flow_lists.c.id)
+)
+
+
+async def recent_lists(
+    tx: Transaction, flow_key: str, since: datetime
+) -> tuple[list[FlowList], Post | None]:
+    """Return a flow's lists after this time, oldest first, and the POST in doubt, if there's one.
+
+    The list before this time, and those since the POST, are included.
+    """
+    rows = (await tx.connection.execute(_RECENT, {"its_flow": flow_key, "since": since})).all()
+    lists = [list_of(row) for row in rows]
+    if not rows or rows[0].post_id is None:
+        return lists, None
+    content, before = rows[0].content, rows[0].list_id
+    known = {"id": rows[0].post_id, "before": next(one for one in lists if one.id == before)}
+    plan = _PLAN.validate_python({**content, **known})
+    return lists, Post(plan, rows[0].sent_at, content["is_answered"])
 
 
 async def post_of(tx: Transaction, flow_key: str) -> Post | None:
     """Return the flow's POST with an unknown outcome, or None if there's none."""
-    of_flow = select(flow_posts.c.content).where(flow_posts.c.flow_key == flow_key)
-    # Earlier versions could store several POSTs. Only the last one counts.
-    content = await tx.connection.scalar(of_flow.order_by(flow_posts.c.sent_at.desc()).limit(1))
-    return _POST.validate_python(content) if content else None
+    return (await recent_lists(tx, flow_key, await tx.now()))[1]
+
+
+_FORGET_POST = delete(flow_posts).where(flow_posts.c.flow_key == bindparam("its_flow"))
 
 
 async def keep_post(tx: Transaction, flow_key: str, post: Post | None) -> None:
     """Store a POST until its outcome is known, or delete the stored POST if `post` is None."""
+    await tx.write(_FORGET_POST, {"its_flow": flow_key})
     if post is None:
-        await tx.write(delete(flow_posts).where(flow_posts.c.flow_key == flow_key))
         return
-    content = _POST.dump_python(post, mode="json")
-    stored = {"id": post.plan.id, "flow_key": flow_key, "sent_at": post.sent_at, "content": content}
-    await upsert(tx, flow_posts, stored)
+    content = _PLAN.dump_python(post.plan, mode="json", exclude={"id", "before"})
+    values = {
+        "id": post.plan.id,
+        "flow_key": flow_key,
+        "sent_at": post.sent_at,
+        "list_id": post.plan.before.id,
+        "content": {**content, "is_answered": post.is_answered},
+    }
+    await tx.write(flow_posts.insert(), values)
 
 
-async def record_change(tx: Transaction, flow_key: str, change: Change) -> None:
-    """Record the bot's change to a list."""
-    values = {"flow_key": flow_key, "at": await tx.now(), "content": asdict(change)}
-    await tx.write(flow_changes.insert().inline(), values)
+_NEEDED = select(func.min(requests.c.list_id)).where(
+    requests.c.flow_key == bindparam("its_flow"),
+    requests.c.state.in_(OPEN)
+    | ((requests.c.state == State.FAILED) & (requests.c.expires_at > bindparam("now"))),
+)
+_FORGET_LISTS = delete(flow_lists).where(
+    flow_lists.c.flow_key == bindparam("its_flow"),
+    flow_lists.c.id < last_before(bindparam("since", type_=UtcDateTime)),
+    flow_lists.c.id < func.coalesce(_NEEDED.scalar_subquery(), flow_lists.c.id + 1),
+)
 
 
-async def forget_changes(tx: Transaction, before: datetime) -> int:
-    """Delete a batch of changes before this time, except the latest. Return the number deleted."""
-    last = select(func.max(flow_changes.c.id)).scalar_subquery()
-    return await remove_some(
-        tx, flow_changes, (flow_changes.c.at < before) & (flow_changes.c.id < last)
-    )
+async def forget_lists(tx: Transaction, flow_key: str, since: datetime) -> None:
+    """Delete a flow's lists that are older than this time and than its open requests.
 
-
-async def changes_after(tx: Transaction, flow_key: str, change_id: int) -> list[RecordedChange]:
-    """Return the bot's changes to a flow's list after the change with this ID, oldest first."""
-    later = (flow_changes.c.flow_key == flow_key) & (flow_changes.c.id > change_id)
-    query = select(flow_changes).where(later).order_by(flow_changes.c.id)
-    return [_recorded(row) for row in await tx.connection.execute(query)]
-
-
-async def recent_changes(
-    tx: Transaction, flow_key: str, since: datetime
-) -> tuple[list[Change], int]:
-    """Return the bot's changes to a flow's list since this time, newest first.
-
-    Also return the ID of its latest change, or 0 if there's none.
+    The flow must have no POST in doubt, which also needs a list.
     """
-    of_flow = flow_changes.c.flow_key == flow_key
-    latest = select(func.max(flow_changes.c.id)).where(of_flow).scalar_subquery()
-    is_recent = of_flow & ((flow_changes.c.at > since) | (flow_changes.c.id == latest))
-    query = select(flow_changes).where(is_recent).order_by(flow_changes.c.id.desc())
-    found = [_recorded(row) for row in await tx.connection.execute(query)]
-    recent = [recorded.change for recorded in found if recorded.at > since]
-    return recent, found[0].id if found else 0
-
-
-def _recorded(row: Any) -> RecordedChange:  # noqa: ANN401 - a row of the table
-    change = Change(tuple(row.content["additions"]), tuple(row.content["removals"]))
-    return RecordedChange(row.id, row.at, change)
+    values = {"its_flow": flow_key, "since": since, "now": await tx.now()}
+    await tx.write(_FORGET_LISTS, values)

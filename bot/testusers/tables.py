@@ -1,8 +1,21 @@
-"""The tables of requests, granted access, presets and changes."""
+"""The tables of requests, their people, presets and POSTs in doubt."""
 
-from sqlalchemy import JSON, Column, Index, Integer, String, Table, Text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    ColumnElement,
+    FromClause,
+    Index,
+    Integer,
+    String,
+    Table,
+    Text,
+    literal_column,
+)
 
-from bot.store.tables import RowId, metadata, required
+from bot.store.tables import metadata, required
 from bot.store.types import ExactText, UtcDateTime
 
 requests = Table(
@@ -21,26 +34,62 @@ requests = Table(
     Column("decided_by_id", String(64)),
     Column("decided_by_name", Text),
     Column("decided_at", UtcDateTime),
+    Column("undo_of", String(32)),
+    required("list_id", BigInteger),
     required("requested", JSON),
     required("progress", JSON),
     Index(None, "flow_key", "created_at"),
     Index(None, "state", "flow_key"),
+    Index(None, "requester_id", "created_at"),
+    Index(None, "decided_at"),
+    Index(None, "undo_of"),
 )
 
-# Access granted by requests, with the end date if there is one. One row per person and flow.
-grants = Table(
-    "grants",
+# The entries of a flow's list that a request is about. A row that wants `add`, was `made` and isn't
+# over is somebody's access. `person` is the same for all spellings of one person.
+request_people = Table(
+    "request_people",
     metadata,
-    Column("flow_key", String(34), primary_key=True),
-    Column("identity", ExactText, primary_key=True),
-    required("flow_sid", String(34)),
-    required("request_id", String(32)),
-    required("granted_by", JSON),
-    required("approved_by", JSON),
-    required("granted_at", UtcDateTime),
+    Column("request_id", String(32), primary_key=True),
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    required("flow_key", String(34)),
+    required("person", String(64)),
+    required("identity", ExactText),
+    required("spelling", ExactText),
+    required("wants", String(8)),
+    Column("asked_end", UtcDateTime),
+    Column("asked_seconds", Integer),
+    required("shown", String(8)),
+    Column("shown_end", UtcDateTime),
+    Column("shown_seconds", Integer),
+    required("did", String(8)),
+    Column("did_at", UtcDateTime),
     Column("ends_at", UtcDateTime),
-    Index(None, "flow_key", "ends_at"),
-    Index(None, "request_id"),
+    required("was_listed", Boolean),
+    Column("earlier_end", UtcDateTime),
+    Column("over", String(8)),
+    Column("over_at", UtcDateTime),
+    Index(None, "flow_key", "person"),
+)
+
+
+def has_access(people: FromClause) -> ColumnElement[bool]:
+    """Return the condition for rows that are somebody's access.
+
+    It has no parameters, because databases use an index with a condition only if they can see it.
+    """
+    is_made = people.c.did == literal_column("'made'")
+    return (people.c.wants == literal_column("'add'")) & is_made & people.c.over.is_(None)
+
+
+HAS_ACCESS = has_access(request_people)
+Index(
+    "ux_request_people_access",
+    request_people.c.flow_key,
+    request_people.c.spelling,
+    unique=True,
+    sqlite_where=HAS_ACCESS,
+    postgresql_where=HAS_ACCESS,
 )
 
 # Presets: named lists of people.
@@ -53,24 +102,14 @@ presets = Table(
     required("saved_at", UtcDateTime),
 )
 
-# Lists of test users that are about to be sent, or were sent with an unknown outcome.
+# Changes that are about to be sent to the flow service, or were sent with an unknown outcome.
 flow_posts = Table(
     "flow_posts",
     metadata,
     Column("id", String(32), primary_key=True),
     required("flow_key", String(34)),
     required("sent_at", UtcDateTime),
+    required("list_id", BigInteger),
     required("content", JSON),
     Index(None, "flow_key", "sent_at"),
-)
-
-# Each change that the bot made to a list of test users, with the list before and after.
-flow_changes = Table(
-    "flow_changes",
-    metadata,
-    Column("id", RowId, primary_key=True, autoincrement=True),
-    required("flow_key", String(34)),
-    required("at", UtcDateTime),
-    required("content", JSON),
-    Index(None, "flow_key", "id"),
 )

@@ -55,7 +55,7 @@ async def test_a_request_takes_6_transactions_and_an_approval_15(database_url, t
         card = await world.asked("add welcome +15550100 for 4h")
         await world.slack.until(lambda: not jobs._running)
         assert len(begun) <= 6
-        assert len(trips) <= 14
+        assert len(trips) <= 19
         begun.clear()
         trips.clear()
         await world.slack.click(ADA, card, "Approve")

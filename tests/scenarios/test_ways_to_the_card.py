@@ -8,6 +8,7 @@ import pytest
 from bot.approvals.rules import State
 from bot.testusers import store
 from bot.testusers.messages.phrases import in_full
+from tests.support.testusers import wanted
 from tests.support.world import OTTO, World
 
 LETTERS = "abcXYZ019_.*~`-+&"
@@ -91,7 +92,7 @@ async def test_a_typed_identity_reaches_card_and_service_unchanged(world, way):
             continue
         async with world.bot.database.read_only() as tx:
             (request,) = await store.requests_in(tx, State.PENDING)
-        (asked,) = request.requested.change.additions
+        (asked,) = wanted(request).additions
         assert asked in {identity, decoration.format(identity).strip("\u200b")}
         card = await world.card(sent)
         assert in_full(asked) in card.all_text

@@ -78,17 +78,16 @@ async def test_database_from_before_version_0_3_0_is_refused(empty_sqlite_url, c
 
 
 async def test_jobs_that_no_longer_exist_are_forgotten(empty_database_url, clock):
+    await revision_0020.write(empty_database_url)
     database = Database(empty_database_url, clock)
-    await migrate(database)
     async with database.transaction() as tx:
-        for kind in ("alert", "homes", "home", "apply"):
+        for kind in ("alert", "homes", "apply"):
             await jobs.put(tx, jobs.Job(f"{kind}:1", kind, "1", await tx.now()))
-        await tx.connection.execute(text("CREATE TABLE home_views (slack_user_id TEXT)"))
-        await tx.connection.execute(text("UPDATE alembic_version SET version_num = '0023'"))
     assert await migrate(database)
     async with database.read_only() as tx:
-        kinds = await tx.connection.scalars(select(jobs.jobs.c.kind).order_by(jobs.jobs.c.kind))
-        assert list(kinds) == ["apply", "home"]
+        kinds = {*await tx.connection.scalars(select(jobs.jobs.c.kind))}
+    assert "apply" in kinds
+    assert kinds.isdisjoint({"alert", "homes"})
     await database.close()
 
 

@@ -108,7 +108,7 @@ TESTUSERS: Rows = (
     _pressed(f"{ids.testusers_page('history')}.next", Permission.READ, '{"flow": "welcome"}'),
     _pressed(f"{ids.testusers_page('mine')}.next", Permission.READ, '{"page": 1}'),
     _pressed(f"{ids.testusers_page('review')}.next", Permission.REQUEST, '{"p": 1}'),
-    _pressed(f"{ids.TESTUSERS_MORE}.0", Permission.REQUEST, '{"f": "welcome"}'),
+    _pressed(ids.TESTUSERS_FILL, Permission.REQUEST, '{"f": "welcome"}'),
     _pressed(f"{ids.testusers_page('requests')}.next", Permission.READ, '{"page": 1}'),
     EntryPoint(
         "view",

@@ -1,22 +1,21 @@
 """Generates random requests, and checks the messages about them."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
 
 from bot.approvals.rules import State
 from bot.flows.rules.flows import Flow
-from bot.flows.rules.identities import identities_problem
+from bot.flows.rules.identities import identities_problem, plain
 from bot.flows.rules.lists import Change
 from bot.testusers.messages.phrases import in_full
+from bot.testusers.rules.people import Did, Over, RequestPerson
 from bot.testusers.rules.requests import (
     Approval,
     Attempts,
-    Comparison,
-    Done,
-    Ended,
     Request,
-    RequestedChange,
+    Requested,
     Result,
     Round,
     Who,
@@ -36,45 +35,48 @@ few = st.lists(anything, max_size=12, unique=True).map(tuple)
 hardest = st.sampled_from(["&" * 300, "<" * 300, "`" * 300, "ש" * 150, "\u202e" * 100, "a\x00b"])
 
 
+def settled(person: RequestPerson, did: Did, over: Over | None = None) -> RequestPerson:
+    """Return a person for whom something came of a request."""
+    is_made = did in {Did.MADE, Did.FOUND}
+    end = person.end_at(NOW) if is_made else None
+    return replace(person, did=did, did_at=NOW, ends_at=end, over=over, over_at=over and NOW)
+
+
 @st.composite
 def requests(draw: st.DrawFn) -> Request:
-    chosen = draw(st.lists(anything | hardest, min_size=1, max_size=25, unique=True))
+    chosen = draw(st.lists(anything | hardest, min_size=1, max_size=25, unique_by=plain))
     while identities_problem(chosen):
         chosen.pop()
     cut = draw(st.integers(0, len(chosen)))
-    change = Change(tuple(chosen[:cut]), tuple(chosen[cut:]))
+    hours = draw(st.none() | st.integers(0, 99))
+    people = [
+        RequestPerson.added(one, NOW + timedelta(hours=hours) if hours else None)
+        for one in chosen[:cut]
+    ]
+    people += [RequestPerson.removed(one) for one in chosen[cut:]]
     state = draw(st.sampled_from(State))
+    if state in {State.APPLIED, State.FAILED}:
+        outcomes = draw(st.lists(st.sampled_from(Did), min_size=len(people), max_size=len(people)))
+        people = [
+            settled(person, did, draw(st.none() | st.sampled_from(Over)))
+            for person, did in zip(people, outcomes, strict=True)
+        ]
     outside = Change(draw(few)).then(Change((), draw(few)))
-    done = Done(NOW, change, Change(), outside, 1, 2) if state is State.APPLIED else None
     reason = draw(st.sampled_from(["", "&" * 500, "<!channel> *x*", "שלום"]))
-    result = Result(
-        done=done,
-        ended=tuple(Ended(item, NOW, was_gone=False) for item in draw(few)),
-        superseded=draw(few),
-    )
-    ends = {
-        addition: NOW + timedelta(hours=draw(st.integers(0, 99))) for addition in change.additions
-    }
-    requested = RequestedChange(
-        change,
-        Comparison(("old",)),
-        end_changes=change.additions[:1],
-        ends=draw(st.sampled_from([{}, ends])),
-        reason=reason,
-    )
     expires_at = NOW + timedelta(hours=24)
     round_ = Round((Approval(ADA, NOW),), denial_reason=reason, decided_by=ADA, decided_at=NOW)
     return Request(
         "1",
         FLOW,
         OTTO,
-        requested,
+        tuple(people),
         NOW,
         expires_at,
-        state,
-        round_,
-        Attempts(failure=reason),
-        result,
+        Requested(reason),
+        state=state,
+        round=round_,
+        attempts=Attempts(failure=reason),
+        result=Result(NOW if state is State.APPLIED else None, 1, 2, outside),
     )
 
 
@@ -102,8 +104,7 @@ def hold(message, *, may_mention: bool = False) -> None:
 
 
 def everybody(request: Request) -> list[str]:
-    ended = [item.identity for item in request.result.ended]
-    return [*request.requested.change.additions, *request.requested.change.removals, *ended]
+    return [person.identity for person in request.people]
 
 
 def shown_in_full(identities, message) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from bot.approvals.rules import Act, State
 from bot.flows.aliases import Flows
+from bot.flows.rules.lists import Change
 from bot.permissions import Person, Policy, Role
 from bot.services.errors import ServiceError, ServiceRefused, ServiceTimeout, ServiceUnreachable
 from bot.slack.people import People
@@ -23,8 +24,9 @@ from bot.testusers.asking import ask, undo
 from bot.testusers.deciding import Click, decide
 from bot.testusers.parse.command import ChangeRequest, parse_testusers
 from bot.testusers.parse.form import ShownRequest
+from bot.testusers.rules.people import Did, Over, Wants
 from bot.testusers.rules.requests import Request
-from bot.testusers.transitions import APPLY, TIMER
+from bot.testusers.work import APPLY, TIMER
 
 TEAM = "T0GATEHOUSE"
 WELCOME = "FW00000000000000000000000000000001"
@@ -284,6 +286,26 @@ class World:
             for message in self.messages
             if message.kind == "testusers.outcome"
         ]
+
+
+def wanted(request: Request) -> Change:
+    """Return the people whom a request adds and removes."""
+    return _change(request.people)
+
+
+def made(request: Request) -> Change:
+    """Return what a request has changed so far."""
+    return _change(request.those(Did.MADE))
+
+
+def _change(people) -> Change:
+    names = {wants: [one.identity for one in people if one.wants is wants] for wants in Wants}
+    return Change(tuple(names[Wants.ADD]), tuple(names[Wants.REMOVE]))
+
+
+def replaced(request: Request) -> list[str]:
+    """Return the people for whom a later request replaced what this one changed."""
+    return [one.spelling for one in request.people if one.over is Over.REPLACED]
 
 
 def default_policy(**changes) -> Policy:

@@ -8,10 +8,10 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from bot.approvals.times import WEEKDAYS
-from bot.flows.rules.lists import Change
-from bot.testusers.messages.card import card
+from bot.testusers.messages.card import Surroundings, card
 from bot.testusers.parse.command import ChangeRequest, end_of, parse_testusers
-from bot.testusers.rules.requests import Request, RequestedChange
+from bot.testusers.rules.people import RequestPerson
+from bot.testusers.rules.requests import Request
 from tests.support.requests import FLOW, OTTO, texts_of
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -56,10 +56,9 @@ def shown_on_card(typed: str, zone_name: str, now: datetime = NOW) -> set[dateti
     command = parse_testusers(f"add welcome +1 {typed}")
     assert isinstance(command, ChangeRequest)
     ends_at = end_of(zone_name, command, now)
-    ends = {"+1": ends_at} if ends_at else {}
-    requested = RequestedChange(Change(("+1",)), ends=ends)
-    request = Request("1", FLOW, OTTO, requested, now, now + timedelta(hours=24))
-    shown = "\n".join(texts_of(card(request, 1, "")))
+    people = (RequestPerson.added("+1", ends_at),)
+    request = Request("1", FLOW, OTTO, people, now, now + timedelta(hours=24))
+    shown = "\n".join(texts_of(card(request, Surroundings())))
     moments = {int(seconds) for seconds in re.findall(r"<!date\^(\d+)\^", shown)}
     zone = ZoneInfo(zone_name)
     return {datetime.fromtimestamp(at, zone).replace(tzinfo=None) for at in moments}

@@ -1,12 +1,11 @@
 """Identities of test users: which ones the service accepts, and which spellings are one person."""
 
 import html
-import re
 import unicodedata
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from bot.spelling import exactly, tidy_identity, with_hyphens
+from bot.spelling import exactly, tidy_identity, visible, with_hyphens
 
 MAX_IDENTITY_BYTES = 300
 """The maximum length of an identity that the flow service accepts, in UTF-8 bytes."""
@@ -17,10 +16,7 @@ MAX_REQUEST_CHARS = 6_000
 PHONE_CHARS = 20
 """The number of characters that a phone number takes up on a card."""
 
-
 _LINE_CHARS = 8
-
-
 _READING_CHARS = 45
 
 
@@ -50,12 +46,19 @@ def identities_problem(identities: Sequence[str]) -> str | None:
     """Return a sentence that says why a request can't have these identities, or None if it can."""
     if not identities:
         return "Add at least one phone number or chat ID."
+    people = dict[str, str]()
     for identity in identities:
         if problem := identity_problem(identity):
             return problem
-    for identity, times in Counter(identities).items():
-        if times > 1:
-            return f"“{identity[:80]}” is listed twice."
+        earlier = people.setdefault(plain(identity), identity)
+        if earlier != identity:
+            return (
+                f"“{earlier[:80]}” and “{identity[:80]}” are two spellings of one person. Please"
+                " use only one."
+            )
+    if len(people) < len(identities):
+        twice = next(identity for identity in identities if identities.count(identity) > 1)
+        return f"“{twice[:80]}” is listed twice."
     if sum(map(_escaped_size, identities)) > MAX_REQUEST_CHARS:
         return (
             f"{len(identities):,} people are too many for one request. Please split them up."
@@ -73,57 +76,51 @@ def _escaped_size(identity: str) -> int:
 
 
 def mask(identity: str) -> str:
-    """Hide all but the last four characters of an identity. Hide a short identity completely."""
-    visible = identity[-4:] if len(identity) > 4 else ""  # noqa: PLR2004 - contract section 4
-    return f"…{visible}"
+    """Hide most of an identity.
 
-
-def mask_in(words: str, identities: Iterable[str]) -> str:
-    """Mask these identities in a text wherever they appear as separate words."""
-    longest_first = sorted(filter(None, identities), key=len, reverse=True)
-    for identity in longest_first:
-        alone = rf"(?<!\w){re.escape(identity)}(?!\w)"
-        words = re.sub(alone, lambda match: mask(match.group()), words, flags=re.IGNORECASE)
-    return words
-
-
-def meant_on(listed: Iterable[str], identities: Iterable[str]) -> tuple[str, ...]:
-    """Return the identities as a list spells them. Identities not on the list stay unchanged.
-
-    Typed identities are tidied, but identities on the list aren't. For example, a list may contain
-    `+15550100` with invisible characters that a phone added. All such spellings are returned,
-    because a removed person must not stay on the list under a spelling that looks the same. The
-    service may also have changed an identity's case or Unicode form.
+    Of an e-mail address, the first character and the domain are left. Of anything else, the last
+    four characters are left, or nothing if it's no longer than that.
     """
-    known, untidy, alike = dict.fromkeys(listed), defaultdict(list), defaultdict(list)
-    for other in known:
-        untidy[with_hyphens(tidy_identity(other))].append(other)
-        alike[_plain(other)].append(other)
-    found = []
-    for identity in identities:
-        same = untidy.get(identity) or alike[_plain(identity)]
-        is_clear = identity in untidy or len(same) == 1
-        found += same if is_clear and identity not in known else [identity]
-    return tuple(dict.fromkeys(found))
+    name, at, domain = identity.rpartition("@")
+    if at and name and domain and ":" not in name:
+        return f"{name[0]}…@{domain}"
+    visible_end = identity[-4:] if len(identity) > 4 else ""  # noqa: PLR2004 - contract section 4
+    return f"…{visible_end}"
+
+
+def plain(identity: str) -> str:
+    """Return a form that is the same for all spellings of one person, for comparing only.
+
+    Spellings can differ in case, in Unicode form, in dashes between digits, and in characters that
+    can't be seen.
+    """
+    composed = unicodedata.normalize("NFKC", with_hyphens(tidy_identity(identity)))
+    # An identity of which nothing can be seen is like no other.
+    return visible(unicodedata.normalize("NFKC", composed.casefold())) or identity
+
+
+class Spellings:
+    """The entries of a list, found by any spelling of the same person."""
+
+    def __init__(self, listed: Iterable[str]) -> None:
+        self._alike = defaultdict[str, list[str]](list)
+        for entry in dict.fromkeys(listed):
+            self._alike[plain(entry)].append(entry)
+
+    def of(self, identity: str) -> Sequence[str]:
+        """Return the entries that are this person's, or none if the person isn't on the list."""
+        return self._alike.get(plain(identity), ())
 
 
 def stored_spellings(missing: Collection[str], new: Collection[str]) -> Mapping[str, str]:
     """Map identities that seem to be missing from the service's list to the service's spellings.
 
-    A new identity counts as the spelling of a missing identity if the two differ only in case or
-    Unicode form and neither has another match.
+    A new identity counts as the spelling of a missing identity if both are the same person and
+    neither has another match.
     """
-    found = {
-        identity: [other for other in new if _plain(other) == _plain(identity)]
-        for identity in missing
-    }
-    taken = [others[0] for others in found.values() if len(others) == 1]
+    spellings, people = Spellings(new), Spellings(missing)
     return {
-        identity: others[0]
-        for identity, others in found.items()
-        if len(others) == 1 and taken.count(others[0]) == 1
+        identity: spellings.of(identity)[0]
+        for identity in missing
+        if len(spellings.of(identity)) == len(people.of(identity)) == 1
     }
-
-
-def _plain(identity: str) -> str:
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", identity).casefold())

@@ -4,8 +4,13 @@ The flow service stores one list per flow, and an update replaces the whole list
 apply a change to the current list without losing anyone else.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+CONFIRMED = timedelta(seconds=60)
+"""For this long after a change is confirmed, a list without the change counts as outdated."""
 
 
 @dataclass(frozen=True)
@@ -69,29 +74,59 @@ def apply_change(listed: Sequence[str], change: Change) -> tuple[str, ...]:
     removed = set(change.removals)
     kept = [identity for identity in listed if identity not in removed]
     known = set(kept)
-    return (
-        *kept,
-        *(identity for identity in dict.fromkeys(change.additions) if identity not in known),
-    )
-
-
-def apply_changes(listed: Sequence[str], changes: Iterable[Change]) -> tuple[str, ...]:
-    """Return the list after these changes, applied in order."""
-    result = tuple(listed)
-    for change in changes:
-        result = apply_change(result, change)
-    return result
+    new = dict.fromkeys(identity for identity in change.additions if identity not in known)
+    return (*kept, *new)
 
 
 def difference(before: Sequence[str], after: Sequence[str]) -> Change:
     """Return the change that turns one list into another, regardless of the order."""
-    was, now = set(before), set(after)
+    was, now = dict.fromkeys(before), dict.fromkeys(after)
     return Change(
-        tuple(identity for identity in dict.fromkeys(after) if identity not in was),
-        tuple(identity for identity in dict.fromkeys(before) if identity not in now),
+        tuple(identity for identity in now if identity not in was),
+        tuple(identity for identity in was if identity not in now),
     )
 
 
-def outside_edits(seen: Sequence[str], own: Iterable[Change], found: Sequence[str]) -> Change:
-    """Return the changes made since the list was seen, excluding the bot's `own` changes."""
-    return difference(apply_changes(seen, own), found)
+@dataclass(frozen=True)
+class FlowList:
+    """A flow's list at one time.
+
+    If `is_own` is True, it's the result of the bot's change to the list before it. Otherwise, the
+    bot read it, so whatever differs from the list before it is somebody else's change.
+    """
+
+    id: int
+    at: datetime
+    identities: tuple[str, ...]
+    is_own: bool
+
+
+def outside_edits(lists: Sequence[FlowList]) -> Change:
+    """Return the net result of other people's changes in consecutive lists, oldest first."""
+    edits = NO_CHANGE
+    for before, after in pairwise(lists):
+        if not after.is_own:
+            edits = edits.then(difference(before.identities, after.identities))
+    return edits
+
+
+def own_changes(lists: Sequence[FlowList]) -> Iterator[Change]:
+    """Yield the bot's changes in consecutive lists, newest first."""
+    for before, after in reversed([*pairwise(lists)]):
+        if after.is_own:
+            yield difference(before.identities, after.identities)
+
+
+def is_before(recent: Sequence[FlowList], in_doubt: Collection[str], listed: Sequence[str]) -> bool:
+    """Return True if a list may be older than one of the bot's changes in the `recent` lists.
+
+    Such a list shows none of the net effect of that change and all later ones. People in a POST
+    in doubt are ignored, because that POST may have reverted the changes.
+    """
+    net = NO_CHANGE
+    for change in own_changes(recent):
+        net = change.then(net)
+        expected = net.without(in_doubt)
+        if not expected.is_empty and expected.shown_in(listed).is_empty:
+            return True
+    return False

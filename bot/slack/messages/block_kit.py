@@ -1,5 +1,7 @@
 """Messages and their Block Kit blocks, within Slack's limits (docs.slack.dev, Block Kit)."""
 
+import hashlib
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -73,6 +75,12 @@ class Message:
         blocks = [dict(block) for block in self.slack_blocks[:BLOCKS_A_MESSAGE]]
         fields: dict[str, Any] = {"text": text.cut(self.text, TEXT_CHARACTERS) or "…"}
         return {**fields, "blocks": blocks} if blocks else fields
+
+    @property
+    def digest(self) -> str:
+        """A digest of the message, for noticing whether it has changed."""
+        content = json.dumps(self.payload(), sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()
 
 
 class ButtonValue:

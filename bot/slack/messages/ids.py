@@ -27,8 +27,7 @@ TESTUSERS_IDENTITIES = "testusers.identities"
 TESTUSERS_FOR = "testusers.for"
 TESTUSERS_UNTIL = "testusers.until"
 TESTUSERS_EXTEND = "testusers.extend"
-# The buttons that extend access by a suggested duration.
-TESTUSERS_MORE = "testusers.more"
+TESTUSERS_FILL = "testusers.fill"
 TESTUSERS_REASON = "testusers.reason"
 
 RATELIMITS_PAGE = "ratelimits.page"

@@ -67,7 +67,7 @@ def said(sentence: str) -> Message:
 
 def with_unsent(message: Message, unsent: Unsent, label: str) -> Message:
     """Add a button that opens the form with what was typed, and the texts that don't fit."""
-    button = block_kit.button(label, ids.TESTUSERS_EXTEND, unsent.value, style="primary")
+    button = block_kit.button(label, ids.TESTUSERS_FILL, unsent.value, style="primary")
     return message.plus(block_kit.actions(button), lines=_to_copy(unsent.texts))
 
 

@@ -1,11 +1,10 @@
 """Request cards, which are rendered from stored state, and buttons for requests."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
 from bot.approvals.rules import Act, State
 from bot.flows.rules.flows import Flow
-from bot.flows.rules.lists import apply_change
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import (
     MESSAGE_CHARACTERS,
@@ -14,11 +13,11 @@ from bot.slack.messages.block_kit import (
     SlackBlock,
 )
 from bot.testusers.messages import phrases
-from bot.testusers.messages.phrases import brief, change_in_plain, change_of, who
+from bot.testusers.messages.phrases import brief, change_in_plain, change_of, undo_in_plain, who
 from bot.testusers.parse.form import Prefilled, ShownRequest
-from bot.testusers.rules.requests import Done, Request
+from bot.testusers.rules.people import Did, Effect, Over, RequestPerson, Wants
+from bot.testusers.rules.requests import Request
 
-EXTENSIONS = {"+2 h": 2 * 3600, "+1 day": 24 * 3600}
 OFFERED = {
     State.PENDING: [Act.APPROVE, Act.DENY, Act.CANCEL],
     State.FAILED: [Act.RETRY],
@@ -26,62 +25,74 @@ OFFERED = {
 STYLES = {Act.APPROVE: "primary", Act.DENY: "danger"}
 # Each confirmation dialog's title, opening words and button label.
 DIALOGS = {
-    Act.CANCEL: ("Cancel this request?", "This request will be withdrawn", "Cancel it"),
-    Act.RETRY: ("Try again?", "The approved change will be sent again", "Retry"),
-    Act.UNDO: ("Ask to undo this?", "This creates a request to reverse the change", "Ask to undo"),
+    Act.CANCEL: ("Cancel this request?", "This request will be withdrawn: {}.", "Cancel it"),
+    Act.RETRY: ("Try again?", "The change will be sent again: {}.", "Retry"),
+    Act.UNDO: ("Ask to undo this?", "This asks to {}.", "Ask to undo"),
 }
 ENDED_SHOWN = 5
-RELATED_SHOWN = 3
 REASON_CHARACTERS = 500
 # The length of the lines that don't describe the change, if the card would be too long otherwise.
 CUT_CHARACTERS = 150
 CLOSED = frozenset({State.APPLIED, State.DENIED, State.CANCELLED, State.EXPIRED})
 
 
-def card(request: Request, needed: int, approvers: str, related: Sequence[Request] = ()) -> Message:
-    """Return a request's card, with the buttons for its current state.
+@dataclass(frozen=True)
+class Surroundings:
+    """What a request's card says besides the request itself.
 
-    Args:
-        request: The request, as stored.
+    Attributes:
         needed: The number of approvals that the request needs.
         approvers: The line that mentions who can approve, while the request is pending.
-        related: Other open requests that affect the same people.
+        size: The number of people on the flow's list.
+        related: Other open requests for the same people.
+        already: People in the pending request for whom there's nothing to change by now.
     """
-    blocks = _blocks(request, needed, approvers, related, SECTION_CHARACTERS)
-    if phrases.size_of(blocks) > MESSAGE_CHARACTERS:
-        blocks = _blocks(request, needed, approvers, related, CUT_CHARACTERS)
-    asker, change = who(request.requester), change_of(request)
-    if request.state is State.PENDING:
-        return Message(f"{asker} wants to {change}. Approve or deny?", blocks)
-    return Message(f"{phrases.outcome_of(request)}: {asker} asked to {change}.", blocks)
+
+    needed: int = 1
+    approvers: str = ""
+    size: int = 0
+    related: Sequence[Request] = ()
+    already: Sequence[RequestPerson] = ()
 
 
-def _blocks(
-    request: Request, needed: int, approvers: str, related: Sequence[Request], limit: int
-) -> list[SlackBlock]:
-    """Return the card's blocks. Lines that don't describe the change are cut to `limit`.
+def card(request: Request, around: Surroundings) -> Message:
+    """Return a request's card, with the buttons for its current state."""
+    card = _card(request, around, SECTION_CHARACTERS)
+    if phrases.size_of(card.slack_blocks) > MESSAGE_CHARACTERS:
+        card = _card(request, around, CUT_CHARACTERS)
+    return card
 
-    If it's so low because the card is too long, people with different ends share a title.
+
+def _card(request: Request, around: Surroundings, limit: int) -> Message:
+    """Return the card. Lines that don't describe the change are cut to `limit`.
+
+    If it's so low because the card is too long, people with different ends share a title. The text
+    says everything that the blocks say, because screen readers read nothing else.
     """
     is_pending = request.state is State.PENDING
+    asker, change = who(request.requester), change_of(request)
     asked = "wants" if is_pending else "asked"
-    change = change_of(request, name=phrases.counted)
-    reason = phrases.quote(request.requested.reason, REASON_CHARACTERS)
-    more = _also_open(related) if is_pending else _news(request)
-    return [
-        *block_kit.sections(
-            [
-                *_cut(_status(request, needed), limit),
-                f"*{who(request.requester)}* {asked} to {change}",
-                *_people(request, each_end=limit > CUT_CHARACTERS),
-                *_cut(reason, limit),
-            ]
-        ),
-        block_kit.context(" · ".join(_facts(request))),
-        *block_kit.sections(_cut(more, limit)),
-        *block_kit.sections(filter(None, [approvers])),
+    title = f"{phrases.outcome_of(request)}: {asker} asked to {change}."
+    if is_pending:
+        title = f"{asker} wants to {change}. Approve or deny?"
+    status = _cut(_status(request, around.needed), limit)
+    people = [*_people(request, each_end=limit > CUT_CHARACTERS)]
+    reason = _cut(phrases.quote(request.requested.reason, REASON_CHARACTERS), limit)
+    facts = " · ".join(_facts(request, around.size))
+    more = _cut(
+        [*_already(request, around), *phrases.also_open(around.related), *_news(request)], limit
+    )
+    approvers = [around.approvers] if around.approvers else []
+    counted = f"*{asker}* {asked} to {change_of(request, name=phrases.counted)}"
+    blocks = [
+        *block_kit.sections([*status, counted, *people, *reason]),
+        block_kit.context(facts),
+        *block_kit.sections(more),
+        *block_kit.sections(approvers),
         *block_kit.row(act_buttons(request, *Act)),
     ]
+    lines = [title, *status, *people, *reason, facts, *more, *approvers]
+    return Message("\n".join(lines), blocks)
 
 
 def _cut(lines: Iterable[str], limit: int) -> list[str]:
@@ -110,9 +121,9 @@ def _status(request: Request, needed: int) -> Iterator[str]:
         yield f"*{len(given)} of {needed} approvals*{names}"
 
 
-def _facts(request: Request) -> Iterator[str]:
+def _facts(request: Request, size: int) -> Iterator[str]:
     """Yield the small print: the list's size, times, and the requester's ID."""
-    if sizes := _sizes(request):
+    if sizes := _sizes(request, size):
         yield sizes
     if request.state is State.PENDING:
         yield f"this request expires {text.time(request.expires_at)}"
@@ -120,73 +131,66 @@ def _facts(request: Request) -> Iterator[str]:
         yield f"requester {request.requester.slack_user_id}"
         return
     yield f"requested {text.time(request.created_at)}"
-    done = request.result.done
-    at = done.at if done is not None else request.round.decided_at
+    at = request.result.applied_at or request.round.decided_at
     if at is not None and request.state in CLOSED:
         yield f"{request.state} {text.time(at)}"
 
 
-def _sizes(request: Request) -> str:
+def _sizes(request: Request, size: int) -> str:
     """Return the size of the list before and after the change, if the change has an effect."""
-    done, requested = request.result.done, request.requested
-    if done is not None:
-        before, after = done.size_before, done.size_after
+    if request.has_effect or request.result.applied_at:
+        before, after = request.result.size_before, request.result.size_after
     elif request.state in {State.PENDING, State.APPLYING}:
-        # Added people who are still on the list won't be on it when this change is applied.
-        new = set(requested.change.additions).difference(requested.end_changes)
-        seen = [identity for identity in requested.compared.seen if identity not in new]
-        before, after = len(seen), len(apply_change(seen, requested.change))
+        effects = [person.effect for person in request.left]
+        before, after = size, size + effects.count(Effect.ADD) - effects.count(Effect.REMOVE)
     else:
         return ""
     now = phrases.how_many(after)
     return now if before == after else f"{before} → {now}"
 
 
-def _also_open(related: Sequence[Request]) -> Iterator[str]:
-    """Yield a line with the other open requests that affect the same people."""
-    listed = [f"{change_of(other)}, by {who(other.requester)}" for other in related]
-    more = len(listed) - RELATED_SHOWN
-    if more > 0:
-        listed[RELATED_SHOWN:] = [f"{more} more"]
-    if listed:
-        yield f":warning: *Other open requests for the same people:* {'; '.join(listed)}"
+def _already(request: Request, around: Surroundings) -> Iterator[str]:
+    """Yield lines about people for whom there was or is nothing to change."""
+    found = [*request.those(Did.FOUND), *around.already]
+    additions = [person.identity for person in found if person.wants is Wants.ADD]
+    removals = [person.identity for person in found if person.wants is Wants.REMOVE]
+    if additions:
+        yield f"*Already on the list:* {brief(additions)}"
+    if removals:
+        yield f"*Already removed:* {brief(removals)}"
+    if late := request.those(Did.LATE):
+        names = brief(phrases.identities_of(late))
+        yield f"*Left out, because the requested end had passed:* {names}"
 
 
 def _news(request: Request) -> Iterator[str]:
     """Yield lines about other events: outside changes, access that ended, and undos."""
-    result = request.result
     for title, people in phrases.on_the_list(request).items():
         yield f"*{title}:* {brief(people)}"
-    if result.done is not None:
-        yield from _surprises(request, result.done)
-    if result.respelled:
-        yield f"The service stores this as {brief([*result.respelled.values()])}"
-    shown = result.ended[-ENDED_SHOWN:]
-    if len(result.ended) > len(shown):
-        ended = phrases.how_many(len(result.ended))
-        yield f"*Access ended for {ended}. Most recently:*"
-    for end in shown:
-        gone = " (already removed)" if end.was_gone else ""
-        yield f"*Access ended:* {phrases.in_full(end.identity)} {text.time(end.at)}{gone}"
-    if result.superseded and not result.is_undone:
-        yield f"*Replaced by a later request:* {brief(result.superseded)}"
-    if result.overdue:
-        why = text.sentence(result.overdue, 300)
-        yield f"*Expired but not removed yet:* {why} I'll keep trying."
-    if result.undone_by:
-        yield "*Undone*" if result.is_undone else "*Undo requested*"
-
-
-def _surprises(request: Request, done: Done) -> Iterator[str]:
-    """Yield lines about requested changes that were already made and about outside changes."""
-    already = done.already.without(request.requested.end_changes)
-    if already.additions:
-        yield f"*Already on the list:* {brief(already.additions)}"
-    if already.removals:
-        yield f"*Already removed:* {brief(already.removals)}"
-    edits = (("added", done.outside.additions), ("removed", done.outside.removals))
+    outside = request.result.outside
+    edits = (("added", outside.additions), ("removed", outside.removals))
     if kept := "; ".join(f"{verb} {brief(people)}" for verb, people in edits if people):
         yield f"*Someone else made these changes in the meantime, and I kept them:* {kept}"
+    made = request.those(Did.MADE)
+    respelled = [person.spelling for person in made if person.spelling != person.identity]
+    if respelled:
+        yield f"The service stores this as {brief(respelled)}"
+    ended = [person for person in made if person.over in (Over.ENDED, Over.GONE)]
+    if len(ended) > ENDED_SHOWN:
+        yield f"*Access ended for {phrases.how_many(len(ended))}. Most recently:*"
+    ended.sort(key=lambda person: person.over_at or request.created_at)
+    for person in ended[-ENDED_SHOWN:]:
+        gone = " (already removed)" if person.over is Over.GONE else ""
+        at = text.time(person.over_at or request.created_at)
+        yield f"*Access ended:* {phrases.in_full(person.spelling)} {at}{gone}"
+    replaced = [person.spelling for person in made if person.over is Over.REPLACED]
+    if replaced and not request.is_undone:
+        yield f"*Replaced by a later request:* {brief(replaced)}"
+    if request.result.overdue:
+        why = text.sentence(request.result.overdue, 300)
+        yield f"*Expired but not removed yet:* {why} I'll keep trying."
+    if request.undone_by:
+        yield "*Undone*" if request.is_undone else "*Undo requested*"
 
 
 def _people(request: Request, *, each_end: bool) -> Iterator[str]:
@@ -201,7 +205,7 @@ def _people(request: Request, *, each_end: bool) -> Iterator[str]:
 
 def act_buttons(request: Request, *acts: Act) -> list[SlackBlock]:
     """Return a button for each of these actions that the request's state allows."""
-    if request.result.undone_by:
+    if request.undone_by:
         return []
     offered = list(OFFERED.get(request.state, ()))
     if request.can_be_undone:
@@ -211,8 +215,9 @@ def act_buttons(request: Request, *acts: Act) -> list[SlackBlock]:
         label, dialog = act.capitalize(), None
         if act in DIALOGS:
             title, sentence, proceed = DIALOGS[act]
-            dialog = block_kit.confirm(title, f"{sentence}: {change_in_plain(request)}.", proceed)
-        spoken = f"{label} {request.requester.name}'s request for {request.flow.name}"
+            does = undo_in_plain(request) if act is Act.UNDO else change_in_plain(request)
+            dialog = block_kit.confirm(title, sentence.format(does), proceed)
+        spoken = f"{label} {request.requester.name}'s request to {change_in_plain(request)}"
         action_id, style = f"{ids.TESTUSERS_ACT}{act}", STYLES.get(act)
         shown = ShownRequest(request.id, request.requested.card_version).value()
         button = block_kit.button(label, action_id, shown, style=style, spoken=spoken, sure=dialog)
@@ -235,7 +240,7 @@ def change_button() -> SlackBlock:
 
 
 def form_button(
-    label: str, filled: Prefilled, action_id: str = ids.TESTUSERS_EXTEND, style: str | None = None
+    label: str, filled: Prefilled, action_id: str = ids.TESTUSERS_FILL, style: str | None = None
 ) -> list[SlackBlock]:
     """Return a button that opens the form with these values, or an empty list if they don't fit."""
     value = filled.value()
@@ -245,10 +250,7 @@ def form_button(
 
 
 def extend_buttons(flow: Flow, identities: Sequence[str]) -> list[SlackBlock]:
-    """Return the buttons `Extend`, `+2 h` and `+1 day`, or none if there are too many people."""
-    filled = Prefilled(flow.sid, "add", tuple(identities))
-    buttons = form_button("Extend", filled)
-    for number, (label, seconds) in enumerate(EXTENSIONS.items()):
-        more = replace(filled, more_seconds=seconds)
-        buttons += form_button(label, more, f"{ids.TESTUSERS_MORE}.{number}")
-    return buttons if len(buttons) > len(EXTENSIONS) else []
+    """Return the button `Extend`, or none if there are too many people."""
+    return form_button(
+        "Extend", Prefilled(flow.sid, "add", tuple(identities)), ids.TESTUSERS_EXTEND
+    )

@@ -5,8 +5,6 @@ from datetime import datetime
 from typing import Any
 
 from bot.approvals.rules import Act, State
-from bot.flows.rules.flows import Flow
-from bot.flows.rules.lists import Change
 from bot.slack.messages import block_kit, text
 from bot.slack.messages.block_kit import Message
 from bot.testusers.messages import phrases
@@ -16,42 +14,39 @@ from bot.testusers.messages.card import (
     extend_buttons,
 )
 from bot.testusers.messages.phrases import brief, change_of, flow_name, who
-from bot.testusers.rules.requests import Preset, Request
+from bot.testusers.rules.requests import Asked, Preset, Request
 
 PRESETS_SHOWN = 50
 PRESET_EXAMPLE = "/testusers preset save demo-team +15550100 +15550101"
 NOT_POSTED = "The card will appear in a moment."
 
 
-def asked(
-    flow: Flow,
-    dropped: Change,
-    request: Request | None,
-    channel_id: str,
-    *more: str,
-) -> Message:
-    """Return the reply to the requester: the status, and people left out.
+def asked(asked: Asked, channel_id: str, *more: str) -> Message:
+    """Return the reply to the requester: the status, people left out, and other open requests.
 
     `more` are further lines about the request.
     """
-    lines = []
+    request, flow, lines = asked.request, flow_name(asked.flow), list[str]()
     if request is None:
-        lines.append(f"There's nothing to change on {flow_name(flow)}, so I didn't make a request.")
+        lines.append(f"There's nothing to change on {flow}, so I didn't make a request.")
     elif request.requested.without_approval:
         lines.append(f"Applying now, without approval: {change_of(request)}.")
     elif request.round.rule:
         lines.append(f"Approved automatically. Applying now: {change_of(request)}.")
         lines.append(f"{phrases.rule_named(request.round.rule)}.")
+    elif asked.is_repeated:
+        at = text.time(request.created_at)
+        lines.append(f"You already asked for this {at}, and it's waiting: {change_of(request)}.")
     else:
         lines.append(f"Sent to <#{channel_id}> for approval: {change_of(request)}.")
     if request is not None:
         lines += more
     left_out = {
-        "Already on the list": dropped.additions,
-        "Not on the list": dropped.removals,
+        "Already on the list": asked.dropped.additions,
+        "Not on the list": asked.dropped.removals,
     }
     lines += [f"{why}: {brief(people)}" for why, people in left_out.items() if people]
-    return Message.of(*lines)
+    return Message.of(*lines, *phrases.also_open(asked.related))
 
 
 WAIT = "You'll get a direct message when someone decides."
@@ -73,16 +68,23 @@ def decided(act: Act, request: Request) -> Message:
     return Message.of(f"{did}: {change_of(request)}.")
 
 
-def outcome(request: Request, payload: Mapping[str, Any], card: str | None = None) -> Message:
+def outcome(
+    request: Request,
+    payload: Mapping[str, Any],
+    card: str | None = None,
+    related: Sequence[Request] = (),
+) -> Message:
     """Return the direct message that tells the requester about an event, such as a decision.
 
-    `card` is a link to the request's card, if there is one.
+    `card` is a link to the request's card, if there is one. `related` are the open requests for
+    people whose access has ended.
     """
     asked = f"your request to {change_of(request)}"
     match payload["event"]:
         case "ended":
             ended = brief(payload["identities"])
             lines = [f"Access to {flow_name(request.flow)} has ended for {ended}."]
+            lines += phrases.also_open(related)
         case "asked_again":
             news = text.sentence(" ".join(request.round.news), 500)
             lines = [f":arrows_counterclockwise: *Needs approval again*: {asked}.", news]

@@ -19,7 +19,8 @@ from bot.testusers.messages.card import (
 )
 from bot.testusers.messages.phrases import Show, brief, change_of, flow_name, who
 from bot.testusers.parse.form import Prefilled
-from bot.testusers.rules.requests import Grant, Request
+from bot.testusers.rules.people import Access
+from bot.testusers.rules.requests import Request
 
 EXACT_CHARACTERS = 900
 REQUESTS_SHOWN = 10
@@ -97,7 +98,7 @@ class OpenRow:
 
 
 @dataclass(frozen=True)
-class GrantGroup:
+class AccessGroup:
     """People who have access to a flow through the same request and until the same time."""
 
     flow: Flow
@@ -105,24 +106,24 @@ class GrantGroup:
     ends_at: datetime | None
 
 
-def grouped(granted: Iterable[tuple[Flow, Grant]]) -> list[GrantGroup]:
-    """Group grants by request and end, in the order of each group's first grant."""
-    groups: dict[tuple[str, datetime | None], list[tuple[Flow, Grant]]] = {}
-    for flow, grant in granted:
-        groups.setdefault((grant.request_id, grant.ends_at), []).append((flow, grant))
+def grouped(granted: Iterable[tuple[Flow, Access]]) -> list[AccessGroup]:
+    """Group people's access by request and end, in the order of each group's first person."""
+    groups: dict[tuple[str, datetime | None], tuple[Flow, list[str]]] = {}
+    for flow, access in granted:
+        _, people = groups.setdefault((access.request_id, access.ends_at), (flow, []))
+        people.append(access.spelling)
     return [
-        GrantGroup(group[0][0], tuple(grant.identity for _, grant in group), ends_at)
-        for (_, ends_at), group in groups.items()
+        AccessGroup(flow, tuple(people), ends_at) for (_, ends_at), (flow, people) in groups.items()
     ]
 
 
 @dataclass(frozen=True)
 class Endless:
-    """A person whose access to a flow has no end. Without a grant, it's from outside Gatehouse."""
+    """A person whose access to a flow has no end. Without access, it's from outside Gatehouse."""
 
     flow: Flow
     identity: str
-    grant: Grant | None
+    access: Access | None
 
 
 Row = tuple[str, SlackBlock | None]
@@ -131,39 +132,40 @@ Row = tuple[str, SlackBlock | None]
 def listing(
     flow: Flow,
     page: Page[str],
-    grants: Mapping[str, Grant],
+    access: Mapping[str, Access],
+    granting: Mapping[str, Request],
     reader: Reader,
-    *,
-    presets: Mapping[str, Sequence[str]],
 ) -> Message:
     """Return a page of a flow's test users that shows who approved them and when access ends.
 
     Args:
         flow: The flow.
-        page: The test users on the page. Those with a grant come first.
-        grants: The flow's grants, keyed by identity.
+        page: The test users on the page. Those with access come first.
+        access: The access to the flow, keyed by spelling.
+        granting: The requests that gave the access on the page, keyed by ID.
         reader: The reader's permissions.
-        presets: The names of the presets in each request.
     """
     text_ = page.wanted.text
     matching = f" matching {text.code(text_, 60)}" if text_ else ""
     title = f"{flow_name(flow)} has *{phrases.how_many(page.total)}*{matching}"
     nobody = f"{flow_name(flow)} has no test users{matching or ' yet'}."
+    if matching and not reader.sees_identities:
+        nobody += " Viewers can search only for the part of an identity that they see."
     rows: list[Row] = [(title if page.total else nobody, None)]
     for identity in page.items:
-        grant, about = grants.get(identity), OUTSIDE
-        if grant is not None:
-            named = phrases.from_presets(presets.get(grant.request_id, ()))
-            about = f"{_until(grant.ends_at)} · {_by(grant)}{named}"
+        about = OUTSIDE
+        if held := access.get(identity):
+            about = f"{_until(held.ends_at)} · {_by(granting[held.request_id])}"
         rows.append((f"• {reader.show(identity)} · {about}", None))
     below = block_kit.row(form_button("Change…", Prefilled(flow.sid)) if reader.asks else [])
     return _message(rows, [*below, *page.turning("list")])
 
 
-def _by(grant: Grant) -> str:
-    approved = phrases.names(grant.approved_by)
+def _by(request: Request) -> str:
+    approved = phrases.names(request.approvers)
     by = f"approved by {approved}" if approved else "applied without approval"
-    return f"requested by {who(grant.granted_by)}, {by}"
+    presets = phrases.from_presets(request.requested.presets)
+    return f"requested by {who(request.requester)}, {by}{presets}"
 
 
 def _until(ends_at: datetime | None) -> str:
@@ -173,18 +175,18 @@ def _until(ends_at: datetime | None) -> str:
 def history(flow: Flow, page: Page[Request], reader: Reader) -> Message:
     """Return a flow's requests with their outcomes, newest first.
 
-    Requests that can be undone have an `Undo` button, because their cards may have been deleted.
+    Requests that can be undone or retried have a button, because their cards may have been deleted.
     """
     if not page.total:
         return Message.of(f"There are no requests for {flow_name(flow)} yet.")
     title = f"*{text.count(page.total, 'request')}* for {flow_name(flow)}, newest first"
-    rows: list[Row] = [(title, None), *_requests(page.items, reader, Act.UNDO)]
+    rows: list[Row] = [(title, None), *_requests(page.items, reader, Act.UNDO, Act.RETRY)]
     return _message(rows, page.turning("history"))
 
 
-def _requests(requests: Sequence[Request], reader: Reader, act: Act) -> Iterator[Row]:
+def _requests(requests: Sequence[Request], reader: Reader, *acts: Act) -> Iterator[Row]:
     for request in requests:
-        buttons = act_buttons(request, act) if reader.asks else []
+        buttons = act_buttons(request, *acts) if reader.asks else []
         yield phrases.summary(request, reader.show), next(iter(buttons), None)
 
 
@@ -206,7 +208,7 @@ def waiting(row: OpenRow, show: Show) -> Message:
     given = len(request.round.approvals)
     count = f" · {given} of {row.needed} approvals" if row.needed > 1 else ""
     about = f"{count} · this request expires {text.time(request.expires_at)}"
-    reason = phrases.quote(phrases.masked_reason(request, request.requested.reason, show), 150)
+    reason = phrases.quote(request.requested.reason, 150) if show is phrases.in_full else []
     line = "\n".join([f"*{who(request.requester)}* {asked}{about}", *reason])
     if not is_exact:
         line += f"\nThis change is too long to show here. See its card in <#{row.channel_id}>."
@@ -217,7 +219,7 @@ def waiting(row: OpenRow, show: Show) -> Message:
 
 
 def own(
-    requests: Sequence[Request], page: Page[GrantGroup], people: int, reader: Reader
+    requests: Sequence[Request], page: Page[AccessGroup], people: int, reader: Reader
 ) -> Message:
     """Return a person's requests, and a page of the people they requested access for.
 
@@ -237,7 +239,7 @@ def own(
     return message.plus(*page.turning("mine"))
 
 
-def group_message(group: GrantGroup, reader: Reader) -> Message:
+def group_message(group: AccessGroup, reader: Reader) -> Message:
     """Return the people in a group, with buttons to extend their access."""
     people = brief(group.identities, reader.show)
     line = f"on {flow_name(group.flow)} · {_until(group.ends_at)}"
@@ -258,23 +260,29 @@ def endless(total: int, unread: Mapping[Flow, str]) -> str:
     return f"{WITHOUT_END}: *{phrases.how_many(total)}*{missing}"
 
 
-def review(page: Page[Endless], unread: Mapping[Flow, str], reader: Reader) -> Message:
+def review(
+    page: Page[Endless],
+    unread: Mapping[Flow, str],
+    granting: Mapping[str, Request],
+    reader: Reader,
+) -> Message:
     """Return a page of people whose access has no end date.
 
-    `unread` has the reason why a flow's list can't be read.
+    `unread` has the reason why a flow's list can't be read. `granting` contains the requests that
+    gave the access on the page, keyed by ID.
     """
     lines = [
         f":warning: {flow_name(flow)} is missing here. {text.sentence(reason, 250)}"
         for flow, reason in [*unread.items()][:UNREAD_SHOWN]
     ]
     message = Message.of(endless(page.total, unread), *lines)
-    for access in page.items:
-        grant, about = access.grant, OUTSIDE
-        if grant is not None:
-            about = f"since {text.time(grant.granted_at)} · {_by(grant)}"
-        shown = brief([access.identity], reader.show)
-        line = f"• {shown} on {flow_name(access.flow)} · {about}"
-        filled = Prefilled(access.flow.sid, identities=(access.identity,))
+    for endless_ in page.items:
+        held, about = endless_.access, OUTSIDE
+        if held is not None:
+            about = f"since {text.time(held.since)} · {_by(granting[held.request_id])}"
+        shown = brief([endless_.identity], reader.show)
+        line = f"• {shown} on {flow_name(endless_.flow)} · {about}"
+        filled = Prefilled(endless_.flow.sid, identities=(endless_.identity,))
         buttons = [
             *form_button("Set an end date", filled),
             *form_button("Remove", replace(filled, kind="remove"), ids.TESTUSERS_PERSON),

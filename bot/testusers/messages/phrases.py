@@ -8,13 +8,13 @@ from typing import Protocol
 
 from bot.approvals.rules import ApprovedByRule, State
 from bot.flows.rules.flows import Flow
-from bot.flows.rules.identities import mask, mask_in
-from bot.flows.rules.lists import Change
+from bot.flows.rules.identities import mask
 from bot.permissions import EVERY_FULL_MEMBER
 from bot.slack.messages import text
 from bot.slack.messages.block_kit import SlackBlock
 from bot.testusers.rules.applying import OTHER_ENTRIES
-from bot.testusers.rules.requests import Effect, Request, Who
+from bot.testusers.rules.people import Did, Effect, RequestPerson, Wants
+from bot.testusers.rules.requests import Request, Who
 
 BRIEF_COUNT = 5
 BRIEF_CHARACTERS = 60
@@ -24,6 +24,7 @@ SHORT_CHARACTERS = 40
 
 IDENTITY_CHARACTERS = 300
 NAMED = 3
+RELATED_SHOWN = 3
 NOBODY = "*Nobody can approve this now.* Whoever runs Gatehouse can name more approvers."
 JUST_NOW = timedelta(minutes=1)
 MARKS = {
@@ -74,8 +75,7 @@ def _mention(slack_id: str) -> str:
 
 def approvers(request: Request) -> str:
     """Return the approvers' names or, if nobody approved, the name of the person who decided."""
-    given = [approval.who for approval in request.round.approvals]
-    return names(given) or decider(request)
+    return names(request.approvers) or decider(request)
 
 
 def names(people: Sequence[Who]) -> str:
@@ -157,47 +157,42 @@ WORDS = {
 def parts(request: Request, *, each_end: bool = False) -> list[Part]:
     """Group the people in a request by how they're affected.
 
-    With `each_end`, people with different ends of access are in different groups.
+    With `each_end`, people with different ends of access are in different groups. People whose
+    requested end had passed are left out, unless there's nobody else.
     """
-    requested = request.requested
-    at = requested.compared.shown_at or request.created_at
-    found: dict[tuple[Effect, object], Part] = {}
-    for identity, effect in requested.effects(requested.change, at).items():
-        term = _term(request, identity, effect)
-        now = _current_end(request, identity, effect)
+    groups: dict[tuple[Effect, object], Part] = {}
+    for person in request.those(Did.OPEN, Did.MADE, Did.FOUND) or request.people:
+        effect, term, now = person.effect, _term(request, person), _current_end(request, person)
         key = effect, (term, now) if each_end else None
-        part = found.get(key, Part(effect, (), term, now))
-        found[key] = Part(
+        part = groups.get(key, Part(effect, (), term, now))
+        groups[key] = Part(
             effect,
-            (*part.people, identity),
+            (*part.people, person.identity),
             term if term == part.term else " until different dates",
             now if now == part.now else "",
         )
     order = list(WORDS)
-    return sorted(found.values(), key=lambda part: order.index(part.effect))
+    return sorted(groups.values(), key=lambda part: order.index(part.effect))
 
 
-def _current_end(request: Request, identity: str, effect: Effect) -> str:
-    if request.state is not State.PENDING or effect not in {Effect.KEEP, Effect.LIMIT}:
+def _current_end(request: Request, person: RequestPerson) -> str:
+    if request.state is not State.PENDING or person.effect not in {Effect.KEEP, Effect.LIMIT}:
         return ""
-    end = request.requested.current_ends.get(identity)
+    end = person.current_end
     return f" (currently until {text.time(end)})" if end else " (currently with no end date)"
 
 
-def _term(request: Request, identity: str, effect: Effect) -> str:
-    if effect is Effect.REMOVE:
+def _term(request: Request, person: RequestPerson) -> str:
+    if person.wants is Wants.REMOVE:
         return ""
-    requested, done = request.requested, request.result.done
-    stored = request.result.respelled.get(identity, identity)
-    actual = done.ends_at.get(stored) if done else None
-    if end := actual or requested.ends.get(identity):
+    if end := person.shown_end if person.is_open else person.ends_at:
         return f" until {text.time(end)}"
-    if requested.duration_seconds is None:
+    if person.shown_seconds is None:
         return " with no end date"
-    length = text.duration(requested.duration_seconds)
-    if effect is Effect.ADD:
+    length = text.duration(person.shown_seconds)
+    if person.effect is Effect.ADD:
         return f" for {length}"
-    begins = "the change" if requested.without_approval else "approval"
+    begins = "the change" if request.requested.without_approval else "approval"
     return f" until {length} after {begins}"
 
 
@@ -224,10 +219,31 @@ def change_in_plain(request: Request) -> str:
     said = []
     for part in parts(request):
         verb, preposition, _ = WORDS[part.effect]
-        people = brief(part.people, lambda identity, limit=None: identity[:limit], NAMED)
+        people = brief(part.people, _uncoded, NAMED)
         does = "change the end date of" if verb == "keep" else verb
         said.append(f"{does} {people} {preposition} {request.flow.name}")
     return " and ".join(said)
+
+
+def undo_in_plain(request: Request) -> str:
+    """Describe what undoing a request would do, without markup: `remove +1, +2 from welcome`."""
+    flow, groups = request.flow.name, dict[str, list[str]]()
+    for person in request.people:
+        if person.stands:
+            does = "add {} to"
+            if person.wants is Wants.ADD:
+                does = (
+                    "restore the earlier end date of {} on"
+                    if person.was_listed
+                    else "remove {} from"
+                )
+            groups.setdefault(does, []).append(person.spelling)
+    names = {does: brief(people, _uncoded, NAMED) for does, people in groups.items()}
+    return " and ".join(f"{does.format(people)} {flow}" for does, people in names.items())
+
+
+def _uncoded(identity: str, limit: int | None = None, /) -> str:
+    return identity[:limit]
 
 
 def titled(request: Request, *, each_end: bool) -> dict[str, tuple[str, ...]]:
@@ -239,20 +255,26 @@ def titled(request: Request, *, each_end: bool) -> dict[str, tuple[str, ...]]:
     return titles
 
 
-def on_the_list(request: Request) -> dict[str, tuple[str, ...]]:
+def identities_of(people: Iterable[RequestPerson]) -> list[str]:
+    """Return people's identities, as the card shows them."""
+    return [person.identity for person in people]
+
+
+def on_the_list(request: Request) -> dict[str, list[str]]:
     """Say who is on the list after a failed request that has changed something, by title.
 
     The result is empty for all other requests.
     """
-    done, left = request.result.done, request.left
-    if request.state is not State.FAILED or done is None:
-        return {}
-    there = Change(done.change.additions + left.removals).without(request.gone)
-    absent = done.change.removals
-    if not request.attempts.is_unsure:
-        absent += left.additions
-    titles = {"On the list now": there.additions, "Not on the list": absent}
-    return {title: people for title, people in titles.items() if people}
+    titles: dict[str, list[str]] = {}
+    if request.state is not State.FAILED or not request.has_effect:
+        return titles
+    for person in request.people:
+        is_addition = person.wants is Wants.ADD
+        is_there = is_addition if person.stands else not is_addition
+        if person.stands or (person.is_open and not (is_addition and request.attempts.is_unsure)):
+            title = "On the list now" if is_there else "Not on the list"
+            titles.setdefault(title, []).append(person.identity)
+    return titles
 
 
 def outcome_of(request: Request) -> str:
@@ -279,14 +301,16 @@ def outcome_of(request: Request) -> str:
 def summary(request: Request, show: Show) -> str:
     """Describe a request and its outcome for a list of requests."""
     denial, failure = request.round.denial_reason, request.attempts.failure
-    why = masked_reason(request, denial or failure, show)
-    because = masked_reason(request, request.requested.reason, show)
+    why, because = denial or failure, request.requested.reason
+    if show is not in_full:
+        # Reasons can contain identities.
+        why, because = "", ""
     change = change_of(request, show)
     by = who(request.requester)
     said = (
         outcome_of(request),
-        ", later undone" if request.result.is_undone else "",
-        f"{': ' if denial else '. '}{text.escape(why, 200)}" if why else "",
+        ", later undone" if request.is_undone else "",
+        f"{': ' if why == denial else '. '}{text.escape(why, 200)}" if why else "",
         f"\n{change[0].upper()}{change[1:]} · requested by {by} {text.time(request.created_at)}",
         f" · _{text.escape(because, 200)}_" if because else "",
     )
@@ -299,7 +323,7 @@ def what_failed(request: Request) -> str:
         return "not sure whether the change went through"
     if request.attempts.failure.startswith(OTHER_ENTRIES):
         return "the list has unexpected entries"
-    return "only part of the change was made" if request.result.done else "nothing was changed"
+    return "only part of the change was made" if request.has_effect else "nothing was changed"
 
 
 def after_all(request: Request) -> str:
@@ -307,13 +331,6 @@ def after_all(request: Request) -> str:
     if not request.attempts.is_unsure:
         return ""
     return " If the change goes through after all, I'll update the card."
-
-
-def masked_reason(request: Request, reason: str, show: Show = in_full) -> str:
-    """Return a reason. Identities in it are masked unless the reader sees identities in full."""
-    if show is in_full:
-        return reason
-    return mask_in(reason, request.requested.change.identities)
 
 
 def quote(reason: str, limit: int) -> list[str]:
@@ -363,3 +380,13 @@ def ago(elapsed: timedelta) -> str:
     if elapsed < JUST_NOW:
         return "just now"
     return f"{text.duration(elapsed // JUST_NOW * 60)} ago"
+
+
+def also_open(related: Sequence[Request]) -> list[str]:
+    """Return a line with the other open requests for the same people, or none."""
+    others = [f"{change_of(other)}, by {who(other.requester)}" for other in related]
+    more = len(others) - RELATED_SHOWN
+    if more > 0:
+        others[RELATED_SHOWN:] = [f"{more} more"]
+    title = ":warning: *Other open requests for the same people:*"
+    return [f"{title} {'; '.join(others)}"] if others else []

@@ -32,7 +32,6 @@ class Prefilled(ButtonValue):
         duration: The duration as typed.
         until: The end of access.
         reason: The reason as typed.
-        more_seconds: The number of seconds that a button adds without opening the form.
         lines: More lines of the identities input, as typed.
     """
 
@@ -42,7 +41,6 @@ class Prefilled(ButtonValue):
     duration: str = ""
     until: When | None = None
     reason: str = ""
-    more_seconds: int = 0
     lines: tuple[str, ...] = ()
 
     def unsent(self) -> Unsent:

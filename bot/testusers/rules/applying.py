@@ -13,8 +13,15 @@ from http import HTTPStatus
 from bot.approvals.rules import State
 from bot.errors import GatehouseError, NotConfigured
 from bot.flows.rules.flows import Flow
-from bot.flows.rules.identities import stored_spellings
-from bot.flows.rules.lists import NO_CHANGE, Change, apply_change, difference
+from bot.flows.rules.identities import plain, stored_spellings
+from bot.flows.rules.lists import (
+    NO_CHANGE,
+    Change,
+    FlowList,
+    apply_change,
+    difference,
+    outside_edits,
+)
 from bot.services.errors import (
     CredentialsRefused,
     PermissionMissing,
@@ -26,56 +33,37 @@ from bot.services.errors import (
     ServiceTimeout,
     ServiceUnreachable,
 )
-from bot.testusers.rules.requests import Done, Grant, RecordedChange, Request
+from bot.testusers.rules.people import Access, Wants
+from bot.testusers.rules.requests import Request
 
 IN_DOUBT = timedelta(seconds=60)
 """If a POST gets no response, it either takes effect within this time or never does."""
-
-CONFIRMED = timedelta(seconds=60)
-"""For this long after a change is confirmed, a list without the change counts as outdated."""
 
 
 @dataclass(frozen=True)
 class Step:
     """One request's part of a plan.
 
-    `wanted` is everything the request still asks for: `change` is the part to make, and `already`
-    is the part that the list already shows. `outside` contains other people's changes since the
-    request was made. `over` lists people who aren't added because their access is already over.
+    `wanted` is everything the request still asks for, and `change` is the part that the list
+    doesn't show yet. `outside` contains other people's changes since the request was made. `late`
+    lists people who aren't added because their access is already over.
     """
 
     request_id: str
     change: Change
-    already: Change
+    wanted: Change
     outside: Change
     size_before: int
-    wanted: Change = NO_CHANGE
-    over: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
 
-    def done(self, at: datetime, request: Request, grants: Mapping[str, Grant]) -> Done:
-        """Return the record to keep once the step has taken effect.
-
-        `grants` are the grants just before this step, including those from earlier steps.
-        """
-        ends = {
-            identity: request.requested.end_of(identity, at) for identity in self.wanted.additions
-        }
-        touched = {*self.change.removals, *self.already.additions} & grants.keys()
-        return Done(
-            at,
-            self.change,
-            self.already,
-            self.outside,
-            self.size_before,
-            self.size_before + len(self.change.additions) - len(self.change.removals),
-            {identity: end for identity, end in ends.items() if end is not None},
-            {identity: grants[identity].ends_at for identity in sorted(touched)},
-        )
+    def part(self, change: Change) -> "Step":
+        """Return the step with only this part of its change, which has been made."""
+        return Step(self.request_id, change, change, NO_CHANGE, self.size_before)
 
 
 @dataclass(frozen=True)
 class Ending:
-    """A grant that ends. `was_gone` is True if somebody else had already removed the person."""
+    """Access that ends. `was_gone` is True if somebody else had already removed the person."""
 
     identity: str
     request_id: str
@@ -84,18 +72,18 @@ class Ending:
 
 @dataclass(frozen=True)
 class ListChangePlan:
-    """A planned change to a list, which combines requests and expired grants."""
+    """A planned change to a list, which combines requests and expired access."""
 
     id: str
-    before: tuple[str, ...]
-    after: tuple[str, ...]
+    before: FlowList
+    change: Change
     steps: tuple[Step, ...]
     endings: tuple[Ending, ...] = ()
 
     @property
-    def change(self) -> Change:
-        """The people that the plan adds to the list, and the people that it removes."""
-        return difference(self.before, self.after)
+    def after(self) -> tuple[str, ...]:
+        """The list to send."""
+        return apply_change(self.before.identities, self.change)
 
     @property
     def request_ids(self) -> list[str]:
@@ -125,7 +113,7 @@ class ListChangePlan:
 
     def unknown_in(self, listed: Collection[str], spellings: Mapping[str, str]) -> list[str]:
         """Return the entries that weren't on the list before and weren't sent."""
-        known = {*self.before, *self.after, *spellings.values()}
+        known = {*self.before.identities, *self.after, *spellings.values()}
         return [identity for identity in listed if identity not in known]
 
 
@@ -181,57 +169,44 @@ class Post:
 
 def make_plan(
     plan_id: str,
-    listed: Sequence[str],
     at: datetime,
+    lists: Sequence[FlowList],
     requests: Sequence[Request] = (),
-    over: Sequence[Grant] = (),
-    recorded: Sequence[RecordedChange] = (),
+    over: Sequence[Access] = (),
 ) -> ListChangePlan:
     """Return the plan that applies approved requests to a list and removes expired access.
 
-    `requests` must be sorted by decision time, oldest first. `recorded` are the bot's changes to
-    the list that a request hasn't been compared with.
+    `lists` are the flow's lists since the first of the requests was made, and the last of them is
+    the one to change. `requests` must be sorted by decision time, oldest first.
     """
-    current, steps = tuple(listed), []
+    before = lists[-1]
+    current, steps = before.identities, list[Step]()
     for request in requests:
-        wanted = request.change_at(at)
+        additions, removals = list[str](), list[str]()
+        for person in request.wishes_at(at):
+            (additions if person.wants is Wants.ADD else removals).append(person.spelling)
+        wanted = Change(tuple(additions), tuple(removals))
+        late = [one for one in request.left if one.is_late_at(at) and not request.undo_of]
         after = apply_change(current, wanted)
-        change = difference(current, after)
-        compared = request.requested.compared
-        own = compared.unseen(recorded)
+        since = [one for one in lists if one.id >= request.list_id]
         step = Step(
             request.id,
-            change,
-            wanted.without(change.identities),
-            compared.edits_until(listed, own),
-            len(current),
+            difference(current, after),
             wanted,
-            request.left.without(wanted.additions).additions,
+            outside_edits(since).without([person.spelling for person in request.people]),
+            len(current),
+            tuple(person.spelling for person in late),
         )
         steps.append(step)
         current = after
     endings = [
-        Ending(grant.identity, grant.request_id, grant.identity not in current) for grant in over
+        Ending(access.spelling, access.request_id, access.spelling not in current)
+        for access in over
     ]
-    current = apply_change(current, Change(removals=tuple(grant.identity for grant in over)))
+    current = apply_change(current, Change(removals=tuple(access.spelling for access in over)))
     # People who are removed and added again in one plan keep their position on the list.
-    after = apply_change(listed, difference(listed, current))
-    return ListChangePlan(plan_id, tuple(listed), after, tuple(steps), tuple(endings))
-
-
-def is_before(recent: Sequence[Change], post: Post | None, listed: Sequence[str]) -> bool:
-    """Return True if a list may be older than one of the bot's `recent` changes (newest first).
-
-    Such a list shows none of the net effect of that change and all later ones. People in a POST
-    in doubt are ignored, because that POST may have reverted the changes.
-    """
-    net, in_doubt = NO_CHANGE, post.plan.change.identities if post else ()
-    for change in recent:
-        net = change.then(net)
-        expected = net.without(in_doubt)
-        if not expected.is_empty and expected.shown_in(listed).is_empty:
-            return True
-    return False
+    change = difference(before.identities, current)
+    return ListChangePlan(plan_id, before, change, tuple(steps), tuple(endings))
 
 
 def whose_turn(waiting: Sequence[Request], at: datetime) -> list[Request]:
@@ -239,21 +214,22 @@ def whose_turn(waiting: Sequence[Request], at: datetime) -> list[Request]:
 
     If several requests affect the same person, the later ones wait for the first to finish.
     """
-    named: set[str] = set()
+    taken: set[str] = set()
     due = []
     for request in waiting:
-        identities = request.left.identities
-        if (request.attempts.retry_at or at) <= at and named.isdisjoint(identities):
+        people = {plain(person.spelling) for person in request.left}
+        if (request.attempts.retry_at or at) <= at and taken.isdisjoint(people):
             due.append(request)
         else:
-            named.update(identities)
+            taken |= people
     return due
 
 
 LOOK_SECONDS = 5.0
-# The pause doubles with every failure, up to about ten minutes.
-DOUBLINGS = 7
-# A grant ends if its person is missing from the list at two checks that are this far apart.
+# The pause doubles with every failure, up to 40 s, so that access ends soon after an outage. What
+# the service refuses is tried again up to ten minutes later.
+DOUBLINGS, DOUBLINGS_IF_REFUSED = 3, 7
+# Access ends if its person is missing from the list at two checks that are this far apart.
 GONE = timedelta(seconds=60)
 
 
@@ -262,14 +238,14 @@ class Waiting:
     """A flow's pending work, as stored in the database at the time `at`.
 
     `requests` contains the approved requests, oldest decision first. `post` is the POST in doubt.
-    `grants` is keyed by identity, soonest end first.
+    `access` maps spellings to people's access, soonest end first.
     """
 
     at: datetime
     flow: Flow
     requests: Sequence[Request]
     post: Post | None
-    grants: Mapping[str, Grant]
+    access: Mapping[str, Access]
 
     @property
     def ready(self) -> list[Request]:
@@ -277,64 +253,40 @@ class Waiting:
         return whose_turn(self.requests, self.at)
 
     @property
-    def due(self) -> list[Grant]:
-        """The expired grants."""
-        return [
-            grant for grant in self.grants.values() if grant.ends_at and grant.ends_at <= self.at
-        ]
+    def due(self) -> list[Access]:
+        """The access that has run out."""
+        return [one for one in self.access.values() if one.ends_at and one.ends_at <= self.at]
 
     @property
-    def over(self) -> list[Grant]:
-        """The expired grants of people who aren't affected by any approved request."""
-        named = {identity for request in self.requests for identity in request.left.identities}
-        return [grant for grant in self.due if grant.identity not in named]
+    def over(self) -> list[Access]:
+        """The access that has run out, of people who aren't affected by any approved request."""
+        taken = {person.spelling for request in self.requests for person in request.left}
+        return [one for one in self.due if one.spelling not in taken]
 
 
-def next_run(waiting: Waiting, tries: int, *, is_well: bool, has_missing: bool) -> datetime | None:
+def next_run(
+    waiting: Waiting, tries: int, error: GatehouseError | None, *, has_missing: bool
+) -> datetime | None:
     """Return when to read the flow's list again, or None if nothing is left to do.
 
-    `is_well` is False if the last run failed, after `tries` runs that did. `has_missing` is True if
-    people with a grant were missing from the list.
+    `error` is why the last run failed, if it did, and `tries` is how many runs in a row did.
+    `has_missing` is True if people with access were missing from the list.
     """
     at = waiting.at
     post = waiting.post
     later = [request.attempts.retry_at for request in waiting.requests]
-    later += [grant.ends_at for grant in waiting.grants.values()]
+    later += [access.ends_at for access in waiting.access.values()]
     times = [time for time in later if time is not None and time > at]
     if has_missing:
         times.append(at + GONE)
     if post is not None or waiting.due:
-        times.append(at + timedelta(seconds=LOOK_SECONDS * 2 ** min(tries - 1, DOUBLINGS)))
+        most = DOUBLINGS_IF_REFUSED if isinstance(error, _FINAL) else DOUBLINGS
+        times.append(at + timedelta(seconds=LOOK_SECONDS * 2 ** min(tries - 1, most)))
     if post is not None and post.is_in_the_air(at):
         times.append(post.ends_at)
-    elif waiting.ready or (is_well and post is None and waiting.over):
+    elif waiting.ready or (error is None and post is None and waiting.over):
         times.append(at)
     return min(times, default=None)
-
-
-def inverse_of(
-    done: Done, gone: Collection[str], listed: Collection[str], at: datetime
-) -> tuple[Change, Mapping[str, datetime]]:
-    """Return the change that reverses an applied request, and the ends of access to restore.
-
-    The change removes the people who were added, and adds back the people who were removed. If the
-    request changed when access ends, people who are still listed get their earlier end back. People
-    aren't added back if their earlier end has passed.
-
-    What has changed since stays as it is: the access of people in `gone`, who no longer have the
-    access that the request gave them, and of removed people who are on the list again.
-    """
-    ends = {identity: end for identity, end in done.previous_ends.items() if end is not None}
-    over = {identity for identity, end in ends.items() if end <= at}
-    changed = [
-        identity
-        for identity in done.already.additions
-        if identity in listed and done.previous_ends.get(identity) != done.ends_at.get(identity)
-    ]
-    missing = [identity for identity in done.change.removals if identity not in listed]
-    additions = [identity for identity in (*missing, *changed) if identity not in over]
-    removals = [*done.change.additions, *(identity for identity in changed if identity in over)]
-    return Change(tuple(additions), tuple(removals)).without(gone), ends
 
 
 # A change gets three attempts, with pauses in between. Any later calls only check the list.

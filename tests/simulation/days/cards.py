@@ -7,7 +7,8 @@ from datetime import datetime
 from bot.approvals.rules import State
 from bot.slack.messages import ids, text
 from bot.slack.messages.block_kit import Message
-from bot.testusers.rules.requests import Grant, Request
+from bot.testusers.rules.people import Access, Did, Wants
+from bot.testusers.rules.requests import Request
 
 MARKS = {
     State.PENDING: (":hourglass:",),
@@ -39,9 +40,9 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def wrong_card(
-    card: Message, request: Request, granted: Collection[Grant], at: datetime
+    card: Message, request: Request, granted: Collection[Access], at: datetime
 ) -> Iterator[str]:
-    """Find false statements on a card. `granted` contains the grants for the card's flow."""
+    """Find false statements on a card. `granted` is all access to the card's flow."""
     texts = words(card)
     said = "\n".join(texts)
     if not any(mark in said for mark in MARKS[request.state]):
@@ -49,16 +50,16 @@ def wrong_card(
     if NONE_MISSING.search(said):
         yield "none is missing"
     mine = [item for item in granted if item.request_id == request.id]
-    yield from _wrong_people(said, request, {item.identity for item in mine})
+    yield from _wrong_people(said, request, {item.spelling for item in mine})
     yield from (
-        f"{item.identity} goes at {item.ends_at}"
+        f"{item.spelling} goes at {item.ends_at}"
         for item in mine
         if item.ends_at and text.time(item.ends_at) not in said
     )
     if OVERDUE in said and not any(item.ends_at and item.ends_at <= at for item in mine):
         yield "nobody's time is over"
     for button, state in BUTTONS.items():
-        is_offered = request.state is state and not request.result.undone_by
+        is_offered = request.state is state and not request.undone_by
         if (button in texts) is not is_offered:
             yield f"{button} is {'' if is_offered else 'not '}to be offered"
 
@@ -80,10 +81,5 @@ def _wrong_people(said: str, request: Request, mine: Collection[str]) -> Iterato
 
 def _let_in(request: Request) -> set[str]:
     """Return the people that a request added, including those who were removed later."""
-    if request.state is State.APPLIED:
-        respelled = request.result.respelled
-        return {
-            respelled.get(addition, addition) for addition in request.requested.change.additions
-        }
-    done = request.result.done
-    return set(done.change.additions) if done else set()
+    made = request.those(Did.MADE)
+    return {person.spelling for person in made if person.wants is Wants.ADD}

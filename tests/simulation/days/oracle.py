@@ -22,8 +22,8 @@ from bot.store.tables import audit_entries, jobs, outbox_messages
 from bot.testusers import store
 from bot.testusers.rendering import RequestMessages
 from bot.testusers.rules.requests import Request
-from bot.testusers.tables import flow_posts, grants
-from bot.testusers.transitions import CARD, OUTCOME, card_key
+from bot.testusers.tables import flow_posts, has_access, request_people
+from bot.testusers.work import CARD, OUTCOME, card_key
 from tests.simulation.days.cards import wrong_card
 from tests.simulation.days.homes import about_requests
 from tests.simulation.days.processes import ALERTS, APPROVALS_NEEDED, Outside, Process
@@ -176,7 +176,7 @@ class Oracle:
         for request in self.stored:
             async with self.database.read_only() as tx:
                 sent = await outbox.sent_card(tx, card_key(request.id))
-                granted = await store.grants_of_flow(tx, request.flow.sid)
+                granted = await store.access_in(tx, request.flow.key)
                 message = OutboxMessage(card_key(request.id), CARD, request.id)
                 now = await renderer.cards[CARD](tx, message)
             message = await now.draw() if now else None
@@ -273,8 +273,8 @@ class Oracle:
                 if row.sent_at is None
             ),
             *(
-                f"{row.identity} is there though it was over at {row.ends_at}"
-                for row in await self._rows(grants)
+                f"{row.spelling} is there though it was over at {row.ends_at}"
+                for row in await self._rows(request_people, has_access(request_people))
                 if row.ends_at and self._is_past(row.ends_at)
             ),
             *(
@@ -287,9 +287,9 @@ class Oracle:
     def _is_past(self, at: datetime) -> bool:
         return at < self.now - SLACKNESS
 
-    async def _rows(self, table: Table) -> Sequence[Any]:
+    async def _rows(self, table: Table, *where: Any) -> Sequence[Any]:
         async with self.database.read_only() as tx:
-            query = select(table).order_by(*table.primary_key.columns)
+            query = select(table).where(*where).order_by(*table.primary_key.columns)
             return (await tx.connection.execute(query)).all()
 
     async def _wrong_audit(self) -> list[str]:

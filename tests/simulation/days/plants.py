@@ -18,6 +18,7 @@ import bot.slack.sender
 import bot.testusers.rules.applying
 from bot.approvals.rules import FlowPolicy
 from bot.errors import SlackError
+from bot.flows import reading
 from bot.home.publishing import Home
 from bot.permissions import Decision, Policy, Reason
 from bot.quotas.guard import _Call
@@ -28,7 +29,7 @@ from bot.slack.sender import Sender
 from bot.store import jobs
 from bot.store.job_loop import Lease
 from bot.tasks import Flights
-from bot.testusers import applying, asking, lists, store, transitions
+from bot.testusers import applying, asking, deciding, store
 from bot.testusers.rules.applying import Waiting
 from bot.testusers.rules.review import review
 from tests.simulation.days.processes import Server
@@ -47,20 +48,18 @@ async def _nothing(*_: Any, **__: Any) -> None:
 
 @_plant
 def no_compare_and_set() -> None:
-    """Saving a request overwrites another process's changes to the request."""
+    """A decision overwrites what happened to its request since the person was looked up."""
+    looked_at: dict[str, Any] = {}
+    real_load, real_lock = store.load_request, store.lock_requests
 
-    async def replace(tx: Any, request: Any) -> bool:
-        values = {
-            **store._row_of(request),
-            "version": store.requests.c.version + 1,
-        }
-        table = store.requests
-        await tx.connection.execute(
-            sqlalchemy.update(table).where(table.c.id == request.id).values(values)
-        )
-        return True
+    async def load_request(tx: Any, request_id: str) -> Any:
+        looked_at[request_id] = await real_load(tx, request_id)
+        return looked_at[request_id]
 
-    store.save_request = replace
+    async def lock_requests(*arguments: Any) -> Any:
+        return [looked_at.get(one.id, one) for one in await real_lock(*arguments)]
+
+    store.load_request, store.lock_requests = load_request, lock_requests
 
 
 @_plant
@@ -159,7 +158,7 @@ def settings_not_read_again() -> None:
     def review_now(_: Any, request: Any, *rest: Any) -> Any:
         return review(request, request.flow, FlowPolicy(), *rest)
 
-    for module in (applying, transitions):
+    for module in (applying, deciding):
         module.review_now = review_now  # type: ignore[attr-defined]
 
 
@@ -167,13 +166,19 @@ def settings_not_read_again() -> None:
 def posts_never_in_doubt() -> None:
     """The bot forgets POST requests that got no response."""
 
-    store.post_of = _nothing
+    real = store.recent_lists
+
+    async def recent_lists(*arguments: Any) -> Any:
+        lists, _ = await real(*arguments)
+        return lists, None
+
+    store.recent_lists = recent_lists
 
 
 @_plant
 def old_list_believed() -> None:
     """The bot treats an outdated list as the current list."""
-    lists.is_before = lambda *_: False  # type: ignore[attr-defined]
+    reading.is_before = lambda *_: False  # type: ignore[attr-defined]
 
 
 @_plant

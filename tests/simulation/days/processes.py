@@ -34,6 +34,7 @@ from bot.tasks import Tasks
 from bot.testusers import jobs as testuser_jobs
 from bot.testusers import store
 from bot.testusers.rendering import RequestMessages
+from bot.testusers.rules.people import Wants
 from tests.simulation.days import inline_sqlite
 from tests.simulation.days.homes import Homes
 from tests.simulation.days.inventory import CLIENTS, TERMS, Client, Inventory, WatchedGuard
@@ -166,9 +167,10 @@ class Server(Database):
             request = await store.load_request(tx, entry.subject)
             if request is None or request.flow.sid != SURVEY:
                 continue
-            if not request.requested.change.additions or request.requested.ends:
+            person = request.people[0]
+            if person.wants is Wants.REMOVE or person.shown_end:
                 continue
-            seconds = request.requested.duration_seconds
+            seconds = person.shown_seconds
             if seconds is None or seconds > self._longest_seconds:
                 problem = f"{entry.subject}: {entry.action} for {seconds} s, too long by now"
                 self._problems.append(problem)
@@ -281,7 +283,6 @@ class Process:
         sender = Sender(database, outside.slack, cards, notes)
         prunes = [
             store.forget_requests,
-            store.forget_changes,
             outbox.pruning(store.CARD_IS_NEEDED, incidents.CARD_IS_NEEDED),
         ]
         retention = Retention(database, outside.kept_days, prunes)

@@ -1,11 +1,11 @@
 """Databases that earlier versions filled in a simulated day, and what those versions said.
 
-Each file has the rows of a database, the lists that the flow service had, the facts that the
-version that filled the database told, and the full answers of the last version before 0.4.0.
+Each file has the rows of a database, the lists that the flow service had, and the facts that the
+version that filled the database told: who has access until when, what each card offers, what each
+`Undo` and `Retry` does.
 
 To make a file again, check out the version, copy this folder into it, and run
-`python -m tests.support.upgrades FILE`. Then do the same with the last version before 0.4.0 and
-`python -m tests.support.upgrades --ask FILE`.
+`python -m tests.support.upgrades FILE`.
 """
 
 import json

@@ -1,7 +1,4 @@
-"""Fills a database with this version, asks this version about it, and writes a file with both.
-
-With `--ask`, asks this version about a file's database, and replaces the answers in the file.
-"""
+"""Fills a database with this version, asks this version about it, and writes a file with both."""
 
 import sqlite3
 import sys
@@ -11,7 +8,7 @@ from pathlib import Path
 from sqlalchemy import create_engine
 
 from tests.support.steady import run_steadily
-from tests.support.upgrades import StoredDay, read, rows_of, write
+from tests.support.upgrades import StoredDay, rows_of, write
 from tests.support.upgrades.day import BEGIN, DAY, LISTS, Day, DayClock, live, opened
 from tests.support.upgrades.questions import answers_of, facts
 
@@ -32,20 +29,8 @@ async def make(folder: Path) -> StoredDay:
     revision = rows.pop("alembic_version")[0]["version_num"]
     day = {"revision": revision, "at": at, "lists": lists, "rows": rows}
     answers = await answers_of(f"sqlite:///{folder}/copy.db", day)
-    return {**day, "facts": facts(answers), "answers": answers}
-
-
-async def ask(folder: Path, path: Path) -> StoredDay:
-    """Return a stored day with this version's answers."""
-    # Only the versions that are upgraded have what this needs.
-    from tests.support.upgrades.loading import load
-
-    url, day = f"sqlite:///{folder}/day.db", read(path)
-    await load(url, day)
-    return {**day, "answers": await answers_of(url, day)}
+    return {**day, "facts": facts(answers)}
 
 
 with tempfile.TemporaryDirectory() as name:
-    *options, target = sys.argv[1:]
-    file, folder = Path(target), Path(name)
-    write(file, run_steadily(ask(folder, file) if options else make(folder)))
+    write(Path(sys.argv[1]), run_steadily(make(Path(name))))

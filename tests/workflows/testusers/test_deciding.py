@@ -9,6 +9,7 @@ import pytest
 
 from bot.approvals.rules import Act, State
 from bot.errors import DatabaseUnavailable, SlackUnreachable
+from bot.flows.rules.lists import CONFIRMED
 from bot.slack.messages.block_kit import Message
 from bot.store import audit, jobs, outbox
 from bot.store.job_loop import Lease, Runner
@@ -20,7 +21,6 @@ from bot.testusers.interactions import (
     run_click,
     store_click,
 )
-from bot.testusers.rules.applying import CONFIRMED
 from tests.conftest import BOTH
 from tests.support.testusers import (
     ABEL,

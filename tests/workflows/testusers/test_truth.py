@@ -13,8 +13,8 @@ from bot.testusers.messages.pages import FlowPage
 from bot.testusers.parse.command import parse_testusers
 from bot.testusers.parse.form import ShownRequest
 from bot.testusers.rendering import RequestMessages
-from bot.testusers.transitions import OUTCOME
-from tests.support.testusers import ABEL, ADA, ADAM, OTTO, WELCOME, World, default_policy
+from bot.testusers.work import OUTCOME
+from tests.support.testusers import ABEL, ADA, ADAM, OTTO, WELCOME, World, default_policy, wanted
 
 HOUR = 3600
 
@@ -154,7 +154,7 @@ async def test_a_second_round_of_approval_has_its_own_reminder(database, clock):
 async def test_an_undo_leaves_what_a_later_request_gave(world):
     first = await world.applied("add welcome +1 +2 for 2h")
     await world.applied("add welcome +1 for 30d")
-    assert (await world.undo(first)).requested.change == Change(removals=("+2",))
+    assert wanted(await world.undo(first)) == Change(removals=("+2",))
 
 
 async def test_an_undo_leaves_people_who_were_added_back_by_hand(world):
@@ -162,7 +162,7 @@ async def test_an_undo_leaves_people_who_were_added_back_by_hand(world):
     await world.applied("remove welcome +1")
     world.service.lists[WELCOME].append("+1")
     await world.pass_time(60)
-    assert (await world.undo(first)).requested.change == Change(removals=("+2",))
+    assert wanted(await world.undo(first)) == Change(removals=("+2",))
 
 
 async def test_undoing_a_removal_leaves_access_that_was_given_since(world):
@@ -170,7 +170,7 @@ async def test_undoing_a_removal_leaves_access_that_was_given_since(world):
     removal = await world.applied("remove welcome +1 +2")
     await world.applied("add welcome +1 for 30d")
     undo = await world.undo(removal)
-    assert undo.requested.change == Change(additions=("+2",))
+    assert wanted(undo) == Change(additions=("+2",))
 
 
 async def test_an_outdated_list_is_read_again_when_somebody_asks(world):
@@ -181,7 +181,7 @@ async def test_an_outdated_list_is_read_again_when_somebody_asks(world):
         return answers.pop(0)
 
     world.service.read = old_list
-    assert (await world.ask("remove welcome +1")).requested.change == Change(removals=("+1",))
+    assert wanted(await world.ask("remove welcome +1")) == Change(removals=("+1",))
 
 
 @pytest.mark.parametrize("seconds", [59, 61])
@@ -231,7 +231,7 @@ async def test_a_list_without_somebody_ends_their_grant(world, page):
 
 async def granted(world: World) -> list[str]:
     async with world.database.read_only() as tx:
-        return list(await store.grants_of_flow(tx, WELCOME))
+        return list(await store.access_in(tx, WELCOME))
 
 
 async def test_two_changes_in_a_row_do_not_end_the_grant_of_somebody_missing(world):
@@ -252,8 +252,7 @@ async def test_outside_edits_seen_while_asking_again_are_mentioned(world):
     assert (await world.stored(request)).state is State.PENDING
     await world.decide(Act.APPROVE, request)
     await world.work()
-    done = (await world.stored(request)).result.done
-    assert done.outside == Change(additions=("+7",))
+    assert (await world.stored(request)).result.outside == Change(additions=("+7",))
 
 
 async def test_a_second_retry_hears_who_retried(world):

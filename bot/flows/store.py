@@ -1,0 +1,92 @@
+"""Database queries for flows' lists."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, bindparam, func, select
+
+from bot.flows.rules.lists import FlowList
+from bot.flows.tables import flow_lists
+from bot.store.engine import Transaction, serialise
+
+_OF_FLOW = flow_lists.c.flow_key == bindparam("its_flow")
+
+
+def last_before(since: ColumnElement[Any]) -> ColumnElement[int]:
+    """Return the ID of the last list of the flow `its_flow` at or before a time."""
+    of_flow = flow_lists.alias()
+    is_before = (of_flow.c.flow_key == bindparam("its_flow")) & (of_flow.c.at <= since)
+    return select(func.max(of_flow.c.id)).where(is_before).scalar_subquery()
+
+
+_FROM = (
+    select(flow_lists)
+    .where(_OF_FLOW, flow_lists.c.id >= bindparam("first"))
+    .order_by(flow_lists.c.id)
+)
+_LATEST = select(flow_lists).where(_OF_FLOW).order_by(flow_lists.c.id.desc()).limit(1)
+_SIZE = _LATEST.with_only_columns(flow_lists.c.size)
+_ADD = flow_lists.insert().returning(flow_lists.c.id)
+
+
+async def lock_lists(tx: Transaction, flow_key: str) -> None:
+    """Let no other transaction add a list of this flow until this one ends.
+
+    To avoid deadlocks, call this before locking any request.
+    """
+    await serialise(tx, f"lists:{flow_key}")
+
+
+async def lists_from(tx: Transaction, flow_key: str, list_id: int) -> list[FlowList]:
+    """Return a flow's lists from the one with this ID to the latest."""
+    return await _lists(tx, _FROM, {"its_flow": flow_key, "first": list_id})
+
+
+async def latest_list(tx: Transaction, flow_key: str) -> FlowList | None:
+    """Return a flow's latest list, or None if the bot doesn't know any."""
+    return next(iter(await _lists(tx, _LATEST, {"its_flow": flow_key})), None)
+
+
+async def latest_size(tx: Transaction, flow_key: str) -> int:
+    """Return the number of people on a flow's latest list."""
+    return int(await tx.connection.scalar(_SIZE, {"its_flow": flow_key}) or 0)
+
+
+async def _lists(tx: Transaction, query: Select[Any], values: dict[str, Any]) -> list[FlowList]:
+    return [list_of(row) for row in await tx.connection.execute(query, values)]
+
+
+def list_of(row: Any) -> FlowList:  # noqa: ANN401 - a row of the table
+    """Return a row's list."""
+    return FlowList(row.id, row.at, tuple(row.identities), row.is_own)
+
+
+async def add_list(
+    tx: Transaction, flow_key: str, identities: Sequence[str], *, is_own: bool = False
+) -> FlowList:
+    """Store a flow's list. The caller has called `lock_lists`."""
+    at = await tx.now()
+    values = {
+        "flow_key": flow_key,
+        "at": at,
+        "size": len(identities),
+        "identities": list(identities),
+        "is_own": is_own,
+    }
+    list_id = (await tx.connection.execute(_ADD, values)).scalar_one()
+    return FlowList(list_id, at, tuple(identities), is_own)
+
+
+async def see_list(
+    tx: Transaction, flow_key: str, identities: Sequence[str], known_id: int
+) -> FlowList:
+    """Return the flow's latest list, after storing the one that was just read if it's newer.
+
+    `known_id` is the ID of the latest list before the service was asked. If there's another one by
+    now, nobody can tell which of the two is newer, so the list that was read isn't stored.
+    """
+    await lock_lists(tx, flow_key)
+    latest = await latest_list(tx, flow_key)
+    if latest and (latest.id != known_id or latest.identities == tuple(identities)):
+        return latest
+    return await add_list(tx, flow_key, identities)

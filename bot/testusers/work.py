@@ -1,0 +1,268 @@
+"""The only writer of requests and their people.
+
+Every request, decision, attempt, ending, timer and respelling is a `Work`: a set of changes that
+is written in one transaction, and in one order. To avoid deadlocks, every transaction locks the
+flow's lists first, then requests, then the audit log, then jobs.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import bindparam, update
+
+from bot.approvals.rules import State, can_move
+from bot.flows.store import latest_list
+from bot.store import audit, jobs, outbox
+from bot.store.audit_entry import BOT, AuditEntry
+from bot.store.engine import Transaction
+from bot.store.jobs import Job
+from bot.store.outbox import OutboxMessage
+from bot.testusers import store
+from bot.testusers.parts import Parts
+from bot.testusers.rules.people import CurrentList, Over
+from bot.testusers.rules.requests import THE_BOT, Request
+from bot.testusers.rules.review import Review, reconsidered, review
+from bot.testusers.rules.timers import Timer, next_timer
+from bot.testusers.tables import request_people, requests
+
+APPLY, TIMER = "testusers.apply", "testusers.timer"
+CARD, OUTCOME = "testusers.card", "testusers.outcome"
+_UPDATE = update(requests).where(requests.c.id == bindparam("its_id"))
+_UPDATE_PERSON = update(request_people).where(
+    request_people.c.request_id == bindparam("its_request"),
+    request_people.c.position == bindparam("its_position"),
+)
+
+
+def card_key(request_id: str) -> str:
+    """Return the outbox key of a request's card."""
+    return f"{store.CARD_PREFIX}{request_id}"
+
+
+async def write_card(tx: Transaction, request_id: str, **payload: bool) -> None:
+    """Queue the request's card to be posted or updated."""
+    await outbox.put(tx, OutboxMessage(card_key(request_id), CARD, request_id, payload))
+
+
+async def put_apply_job(tx: Transaction, flow_key: str) -> None:
+    """Schedule a flow's apply job to run now, without forgetting what it has noted."""
+    job = Job(f"apply:{flow_key}", APPLY, flow_key, await tx.now())
+    await jobs.put(tx, job, keeps_payload=True)
+
+
+async def put_timer(tx: Transaction, request_id: str, at: datetime) -> None:
+    """Schedule a check of a request's timers at this time."""
+    await jobs.put(tx, Job(f"timer:{request_id}", TIMER, request_id, at))
+
+
+async def current_list(tx: Transaction, request: Request) -> CurrentList:
+    """Return the flow's latest list, with the ends of access of the people in the request."""
+    latest = await latest_list(tx, request.flow.key)
+    ends = {person.spelling: person.current_end for person in request.people}
+    current = CurrentList(latest.identities if latest else (), ends)
+    others = {person.spelling for person in current.spelled(request.left)} - ends.keys()
+    if others:
+        access = await store.access_for(tx, request.flow.key, others)
+        ends |= {spelling: one.ends_at for spelling, one in access.items()}
+    return current
+
+
+def review_now(bot: Parts, request: Request, at: datetime, current: CurrentList) -> Review:
+    """Return the effect of applying the request at this time, with the current settings."""
+    policy = bot.people.policy.of_flow(request.flow.sid)
+    return review(request, bot.flows.now(request.flow), policy, at, current)
+
+
+def timer_of(bot: Parts, request: Request) -> tuple[datetime, Timer] | None:
+    """Return the time and name of the request's next timer, with the current settings."""
+    policy = bot.people.policy.of_flow(request.flow.sid)
+    return next_timer(request, bot.settings.remind_hours, policy.escalate_after_seconds)
+
+
+class Work:
+    """Changes to requests that are collected, and then stored by `write` in one transaction.
+
+    What follows from a change is decided here: cards to redraw, people to tell, jobs to run.
+    """
+
+    def __init__(self, bot: Parts, tx: Transaction, at: datetime) -> None:
+        self.bot = bot
+        self.tx = tx
+        self.at = at
+        self._stored: dict[str, Request] = {}
+        self._requests: dict[str, Request] = {}
+        self._entries: list[AuditEntry] = []
+        self._messages: list[OutboxMessage] = []
+        self._cards: dict[str, None] = {}
+
+    async def lock(
+        self, request_ids: Iterable[str], flow_key: str = "", removed: Iterable[str] = ()
+    ) -> list[Request]:
+        """Load and lock these requests for `request`, as `store.lock_requests` does."""
+        new = [request_id for request_id in request_ids if request_id not in self._stored]
+        if not new and not removed:
+            return []
+        return self._locked(await store.lock_requests(self.tx, new, flow_key, removed))
+
+    async def lock_approved(self, flow_key: str) -> list[Request]:
+        """Load and lock a flow's approved requests. Return them, oldest decision first."""
+        approved = self._locked(await store.lock_approved(self.tx, flow_key))
+        return sorted(approved, key=lambda one: (one.round.decided_at or one.created_at, one.id))
+
+    def _locked(self, requests: Sequence[Request]) -> list[Request]:
+        for request in requests:
+            self._stored.setdefault(request.id, request)
+            self._requests.setdefault(request.id, request)
+        return [self._requests[request.id] for request in requests]
+
+    async def request(self, request_id: str) -> Request | None:
+        """Return a request with the changes collected so far, or None if it doesn't exist."""
+        await self.lock([request_id])
+        return self._requests.get(request_id)
+
+    @property
+    def requests(self) -> list[Request]:
+        """The requests that were loaded or added, with the changes collected so far."""
+        return [*self._requests.values()]
+
+    def put(self, request: Request) -> None:
+        """Add a new request, or change one that was returned by `request`.
+
+        Raises:
+            ValueError: The request can't have this state, or another version was loaded.
+        """
+        before = self._requests.get(request.id)
+        if before is not None and before.version != request.version:
+            raise ValueError("another version of the request is stored")
+        state, start = request.state, before.state if before else request.state
+        if state is not start and not can_move(start, state):
+            raise ValueError(f"a request can't go from {start} to {state}")
+        self._requests[request.id] = request
+
+    def note(self, actor: str, action: str, request: Request, **detail: Any) -> None:  # noqa: ANN401
+        """Record an action on a request in the audit log."""
+        known = {"flow": request.flow.sid, **detail}
+        self._entries.append(AuditEntry(actor, action, request.id, known))
+
+    def record(self, entry: AuditEntry) -> None:
+        """Record an action on something else in the audit log."""
+        self._entries.append(entry)
+
+    def post(self, message: OutboxMessage) -> None:
+        """Queue a message."""
+        self._messages.append(message)
+
+    def show(self, request_id: str) -> None:
+        """Redraw a request's card, even if the request doesn't change."""
+        self._cards[request_id] = None
+
+    def close(self, request: Request, state: State, reason: str = "") -> Request:
+        """Expire or cancel a request in the bot's name.
+
+        In the audit log, `is_over` is True if the requested access would already have ended.
+        """
+        closed = request.moved(state, THE_BOT, self.at)
+        closed = replace(closed, round=replace(closed.round, denial_reason=reason))
+        self.put(closed)
+        is_over = request.is_late_at(self.at)
+        self.note(BOT, f"request.{state}", request, reason=reason, is_over=is_over)
+        return closed
+
+    def ask_again(self, reviewed: Review, actor: str = BOT) -> Request:
+        """Ask for a new decision on the request, or expire the request if nothing is left to do."""
+        if reviewed.is_over:
+            return self.close(self._requests[reviewed.request.id], State.EXPIRED)
+        moved = reconsidered(reviewed, self.at, self.bot.settings.request_hours)
+        self.put(moved)
+        self.note(actor, "request.asked_again", moved, news=reviewed.news)
+        return moved
+
+    async def write(self) -> None:
+        """Store everything that was collected, and queue what follows from it."""
+        changed = [
+            (self._stored.get(request_id), request)
+            for request_id, request in self._requests.items()
+            if request != self._stored.get(request_id)
+        ]
+        await self._write_requests(changed)
+        await audit.append(self.tx, *self._entries)
+        for before, request in changed:
+            await self._follow(before, request)
+        await self._write_related(changed)
+        for request_id in self._cards:
+            await write_card(self.tx, request_id)
+        for message in self._messages:
+            await outbox.put(self.tx, message)
+
+    async def _write_requests(self, changed: list[tuple[Request | None, Request]]) -> None:
+        tx, rows, updates = self.tx, list[dict[str, Any]](), list[dict[str, Any]]()
+        for before, request in changed:
+            stored = store.row_of(request)
+            if before is None:
+                await tx.write(requests.insert(), stored)
+            else:
+                stored["version"] += 1
+                await tx.write(_UPDATE, {**stored, "its_id": request.id})
+            known = before.people if before else ()
+            for position, person in enumerate(request.people):
+                row = store.person_row(request, position)
+                if position >= len(known):
+                    rows.append(row)
+                elif person != known[position]:
+                    updates.append({**row, "its_request": request.id, "its_position": position})
+        # Access ends before other access to the same entry of the list begins.
+        updates.sort(key=lambda row: row["over"] is None)
+        for row in updates:
+            await tx.write(_UPDATE_PERSON, row)
+        for row in rows:
+            await tx.write(request_people.insert(), row)
+
+    async def _follow(self, before: Request | None, request: Request) -> None:
+        """Queue the jobs and messages that follow from a change to one request."""
+        self.show(request.id)
+        if before is None or before.state is not request.state:
+            if request.undo_of:
+                self.show(request.undo_of)
+            if timer := timer_of(self.bot, request):
+                await put_timer(self.tx, request.id, timer[0])
+            if request.state is State.APPLYING:
+                await put_apply_job(self.tx, request.flow.key)
+            elif before and request.state is State.PENDING:
+                self._tell(request, "asked_again")
+            elif before and not _is_by_requester(request):
+                self._tell(request, request.state.value)
+        ended = list[str]()
+        for old, new in zip(before.people if before else (), request.people, strict=False):
+            if old.over is None and new.over in (Over.ENDED, Over.GONE):
+                ended.append(new.spelling)
+        if ended:
+            self._tell(request, "ended", identities=ended)
+
+    def _tell(self, request: Request, event: str, **detail: object) -> None:
+        """Queue a message to the requester about an event. Messages are sent in order."""
+        payload = {"event": event, **detail}
+        self.post(OutboxMessage(f"requester:{request.id}", OUTCOME, request.id, payload))
+
+    async def _write_related(self, changed: list[tuple[Request | None, Request]]) -> None:
+        """Check and redraw other pending requests for people whose access or requests changed."""
+        spellings = set[str]()
+        for before, request in changed:
+            was = before.people if before else ()
+            is_pending = State.PENDING in {before and before.state, request.state}
+            if before is None or (is_pending and before.state is not request.state):
+                was = ()
+            spellings.update(person.spelling for person in request.people if person not in was)
+        if not spellings:
+            return
+        flow_key = changed[0][1].flow.key
+        for request_id in await store.open_for(self.tx, flow_key, spellings, State.PENDING):
+            if request_id not in {request.id for _, request in changed}:
+                self.show(request_id)
+                await put_timer(self.tx, request_id, self.at)
+
+
+def _is_by_requester(request: Request) -> bool:
+    """Return True if the requester has just cancelled the request."""
+    return request.state is State.CANCELLED and request.round.decided_by != THE_BOT
