@@ -3,10 +3,14 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from bot.slack.manifest import PLACEHOLDER_URL, manifest_text
 from tests.support.settings import example_file
 
 ROOT = Path(__file__).parents[2]
-GENERATED: Mapping[str, Callable[[], str]] = {"gatehouse.example.toml": example_file}
+GENERATED: Mapping[str, Callable[[], str]] = {
+    "gatehouse.example.toml": example_file,
+    "manifest.yml": lambda: manifest_text(PLACEHOLDER_URL, socket=False),
+}
 
 
 def main() -> None:
