@@ -26,8 +26,24 @@ from bot.flows.rules.lists import (
     outside_edits,
     own_changes,
 )
-from bot.services.errors import PermissionMissing, ServiceError, ServiceRefused
-from bot.testusers.rules.applying import Ending, ListChangePlan, Post, make_plan, tried, whose_turn
+from bot.services.errors import (
+    PermissionMissing,
+    RateLimited,
+    Redirected,
+    ServiceError,
+    ServiceFailed,
+    ServiceRefused,
+)
+from bot.testusers.rules.applying import (
+    Ending,
+    ListChangePlan,
+    Post,
+    Waiting,
+    make_plan,
+    next_run,
+    tried,
+    whose_turn,
+)
 from bot.testusers.rules.people import (
     Access,
     CurrentList,
@@ -403,6 +419,39 @@ def test_request_of_a_refused_shared_post_is_tried_alone(
     request = tried(asked("a"), refused, NOW, None, is_shared=is_shared)
     assert request.state is state
     assert (request.attempts.retry_at == NOW) == is_shared
+
+
+@pytest.mark.parametrize("error", [RateLimited, ServiceFailed])
+@pytest.mark.parametrize(("told", "pause"), [(0, 1), (0.5, 1), (7, 7), (60, 60), (61, None)])
+def test_a_retry_waits_as_long_as_the_service_says(
+    error: type[ServiceError], told: float, pause: float | None
+) -> None:
+    busy = error("flow", "is receiving too many requests.", status=503)
+    busy.retry_after = told
+    request = tried(asked("a"), busy, NOW, None, is_shared=True)
+    if pause is None:
+        assert request.state is State.FAILED
+        assert "It asks not to be called again for 2 min." in request.attempts.failure
+    else:
+        assert request.attempts.retry_at == NOW + timedelta(seconds=pause)
+
+
+@pytest.mark.parametrize("was_sent", [False, True])
+def test_a_redirect_is_not_tried_again(*, was_sent: bool) -> None:
+    post = Post(plan_of("a", asked("b")), NOW) if was_sent else None
+    redirect = Redirected("flow", "The flow service redirected the request.")
+    request = tried(asked("b"), redirect, NOW, post, is_shared=False)
+    assert (request.state, request.attempts.is_unsure) == (State.FAILED, was_sent)
+
+
+@pytest.mark.parametrize(("told", "seconds"), [(0, 5), (90, 90), (9_999, 640)])
+def test_an_overdue_end_waits_as_long_as_the_service_says(told: float, seconds: float) -> None:
+    busy = RateLimited("flow", "is receiving too many requests.")
+    busy.retry_after = told
+    access = {"a": Access("r", "a", NOW - timedelta(hours=1), NOW)}
+    waiting = Waiting(NOW, asked("a").flow, (), None, access)
+    at = next_run(waiting, 1, busy, has_missing=False)
+    assert at == NOW + timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize(("seconds", "is_settled"), [(59, False), (60, True)])

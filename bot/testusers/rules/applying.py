@@ -26,6 +26,7 @@ from bot.services.errors import (
     CredentialsRefused,
     PermissionMissing,
     RateLimited,
+    Redirected,
     ResponseUnreadable,
     ServiceError,
     ServiceFailed,
@@ -229,6 +230,7 @@ LOOK_SECONDS = 5.0
 # The pause doubles with every failure, up to 40 s, so that access ends soon after an outage. What
 # the service refuses is tried again up to ten minutes later.
 DOUBLINGS, DOUBLINGS_IF_REFUSED = 3, 7
+LONGEST_LOOK_SECONDS = LOOK_SECONDS * 2**DOUBLINGS_IF_REFUSED
 # Access ends if its person is missing from the list at two checks that are this far apart.
 GONE = timedelta(seconds=60)
 
@@ -281,7 +283,9 @@ def next_run(
         times.append(at + GONE)
     if post is not None or waiting.due:
         most = DOUBLINGS_IF_REFUSED if isinstance(error, _FINAL) else DOUBLINGS
-        times.append(at + timedelta(seconds=LOOK_SECONDS * 2 ** min(tries - 1, most)))
+        seconds = LOOK_SECONDS * 2 ** min(tries - 1, most)
+        told = min(_told_to_wait(error), LONGEST_LOOK_SECONDS)
+        times.append(at + timedelta(seconds=max(seconds, told)))
     if post is not None and post.is_in_the_air(at):
         times.append(post.ends_at)
     elif waiting.ready or (error is None and post is None and waiting.over):
@@ -293,6 +297,8 @@ def next_run(
 TRIES = 3
 LOOKS = 2
 PAUSES_SECONDS = (1.0, 3.0, 0.5, 4.0)
+# A change doesn't wait longer than this for a service that says when to try again.
+LONGEST_PAUSE_SECONDS = 60.0
 # After these errors, the same call would certainly fail again.
 _FINAL = (ServiceRefused, CredentialsRefused, PermissionMissing, NotConfigured)
 # Refusals that can be over a moment later. A proxy can answer 404, too.
@@ -325,14 +331,20 @@ def tried(
         return failed(request, reason_of(error))
     may_pass = isinstance(error, ServiceRefused) and error.status in _MAY_PASS
     is_refused = post is None and isinstance(error, _FINAL) and not may_pass
-    tries = request.attempts.tries + 1
+    # People must correct the address. The next look shows whether a redirected POST took effect.
+    is_refused |= isinstance(error, Redirected)
+    tries, told = request.attempts.tries + 1, _told_to_wait(error)
     if is_shared and is_refused and isinstance(error, (ServiceRefused, PermissionMissing)):
         tries = TRIES - 1
         pause = 0.0
-    elif is_refused or tries >= (TRIES if post is None else TRIES + LOOKS):
+    elif (
+        is_refused
+        or told > LONGEST_PAUSE_SECONDS
+        or tries >= (TRIES if post is None else TRIES + LOOKS)
+    ):
         return failed(request, reason_of(error), is_unsure=post is not None)
     else:
-        pause = PAUSES_SECONDS[tries - 1]
+        pause = max(PAUSES_SECONDS[tries - 1], told)
     attempts = replace(
         request.attempts,
         tries=tries,
@@ -355,11 +367,20 @@ def failed(request: Request, reason: str = "", *, is_unsure: bool = False) -> Re
     return replace(request, state=State.FAILED, attempts=attempts)
 
 
+def _told_to_wait(error: GatehouseError | None) -> float:
+    """Return how many seconds the service said to wait, or 0 if it didn't say."""
+    return error.retry_after if isinstance(error, ServiceError) else 0.0
+
+
 def reason_of(error: GatehouseError) -> str:
     """Return a sentence that explains a failure to people who can't fix its cause."""
     if isinstance(error, (CredentialsRefused, PermissionMissing)):
         return f"The flow service doesn't accept Gatehouse's credentials. {ASK_THEM}"
-    if isinstance(error, ServiceFailed):
-        return f"The flow service is having problems (HTTP {error.status})."
     sentence = error.sentence
-    return sentence if sentence.endswith((".", "!", "?")) else f"{sentence}."
+    if isinstance(error, ServiceFailed):
+        sentence = f"The flow service is having problems (HTTP {error.status})."
+    elif not sentence.endswith((".", "!", "?")):
+        sentence += "."
+    if (told := _told_to_wait(error)) > LONGEST_PAUSE_SECONDS:
+        sentence += f" It asks not to be called again for {-(-told // 60):.0f} min."
+    return sentence
