@@ -78,7 +78,7 @@ def sentence(reason: str) -> dict[str, Any]:
 
 
 def _view(shown: Sequence[SlackBlock]) -> dict[str, Any]:
-    return {"type": "home", "blocks": [dict(block) for block in shown]}
+    return {"type": "home", "blocks": block_kit.told_apart(shown)}
 
 
 def _waiting(waiting: Sequence[OpenRow], reader: Reader) -> list[SlackBlock]:

@@ -28,6 +28,8 @@ FILLED_CHARACTERS = 2900
 FIELD_CHARACTERS = 2000
 HEADER_CHARACTERS = 150
 BUTTON_CHARACTERS = 75
+# The room for a number such as ` (12)` behind a button's name.
+NUMBER_CHARACTERS = 5
 VALUE_CHARACTERS = 2000
 OPTION_CHARACTERS = 75
 INPUT_CHARACTERS = 3000
@@ -72,7 +74,7 @@ class Message:
 
     def payload(self) -> dict[str, Any]:
         """Return the message in the format that the Web API and response_url expect."""
-        blocks = [dict(block) for block in self.slack_blocks[:BLOCKS_A_MESSAGE]]
+        blocks = told_apart(self.slack_blocks[:BLOCKS_A_MESSAGE])
         fields: dict[str, Any] = {"text": text.cut(self.text, TEXT_CHARACTERS) or "…"}
         return {**fields, "blocks": blocks} if blocks else fields
 
@@ -197,6 +199,35 @@ def button(
     if spoken:
         block["accessibility_label"] = text.plain(spoken, BUTTON_CHARACTERS)
     return block
+
+
+def told_apart(blocks: Iterable[SlackBlock]) -> list[dict[str, Any]]:
+    """Return copies of blocks in which screen readers read a different name for each button.
+
+    Buttons with the same name are numbered.
+    """
+    taken = set[str]()
+
+    def named(element: SlackBlock) -> SlackBlock:
+        if element["type"] != "button":
+            return element
+        name = first = element.get("accessibility_label", element["text"]["text"])
+        number = 1
+        while name in taken:
+            number += 1
+            name = f"{first[: BUTTON_CHARACTERS - NUMBER_CHARACTERS]} ({number})"
+        taken.add(name)
+        return element if number == 1 else {**element, "accessibility_label": name}
+
+    copies = list[dict[str, Any]]()
+    for block in blocks:
+        copy = dict(block)
+        if block["type"] == "actions":
+            copy["elements"] = [named(element) for element in block["elements"]]
+        elif "accessory" in block:
+            copy["accessory"] = named(block["accessory"])
+        copies.append(copy)
+    return copies
 
 
 def select(placeholder: str, action_id: str, options: Sequence[tuple[str, str]]) -> SlackBlock:

@@ -14,7 +14,7 @@ from bot.slack.messages.block_kit import (
 )
 from bot.testusers.messages import phrases
 from bot.testusers.messages.phrases import brief, change_in_plain, change_of, undo_in_plain, who
-from bot.testusers.parse.form import Prefilled, ShownRequest
+from bot.testusers.parse.form import ChangeKind, Prefilled, ShownRequest
 from bot.testusers.rules.people import Did, Effect, Over, RequestPerson, Wants
 from bot.testusers.rules.requests import Request
 
@@ -240,17 +240,21 @@ def change_button() -> SlackBlock:
 
 
 def form_button(
-    label: str, filled: Prefilled, action_id: str = ids.TESTUSERS_FILL, style: str | None = None
+    label: str,
+    flow: Flow,
+    identities: Sequence[str] = (),
+    *,
+    kind: ChangeKind = "add",
+    action_id: str = ids.TESTUSERS_FILL,
 ) -> list[SlackBlock]:
-    """Return a button that opens the form with these values, or an empty list if they don't fit."""
-    value = filled.value()
+    """Return a button that opens the form for these people, or an empty list if they don't fit."""
+    value = Prefilled(flow.sid, kind, tuple(identities)).value()
     if len(value) > block_kit.VALUE_CHARACTERS:
         return []
-    return [block_kit.button(label, action_id, value, style=style)]
+    spoken = f"{label} {brief(identities, phrases.uncoded, phrases.NAMED)} on {flow.name}"
+    return [block_kit.button(label, action_id, value, spoken=spoken if identities else None)]
 
 
 def extend_buttons(flow: Flow, identities: Sequence[str]) -> list[SlackBlock]:
     """Return the button `Extend`, or none if there are too many people."""
-    return form_button(
-        "Extend", Prefilled(flow.sid, "add", tuple(identities)), ids.TESTUSERS_EXTEND
-    )
+    return form_button("Extend", flow, identities, action_id=ids.TESTUSERS_EXTEND)

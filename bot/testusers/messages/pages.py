@@ -18,7 +18,6 @@ from bot.testusers.messages.card import (
     form_button,
 )
 from bot.testusers.messages.phrases import Show, brief, change_of, flow_name, who
-from bot.testusers.parse.form import Prefilled
 from bot.testusers.rules.people import Access
 from bot.testusers.rules.requests import Request
 
@@ -157,7 +156,7 @@ def listing(
         if held := access.get(identity):
             about = f"{_until(held.ends_at)} · {_by(granting[held.request_id])}"
         rows.append((f"• {reader.show(identity)} · {about}", None))
-    below = block_kit.row(form_button("Change…", Prefilled(flow.sid)) if reader.asks else [])
+    below = block_kit.row(form_button("Change…", flow) if reader.asks else [])
     return _message(rows, [*below, *page.turning("list")])
 
 
@@ -249,8 +248,7 @@ def group_message(group: AccessGroup, reader: Reader) -> Message:
         line = f"• {people} {line}"
     buttons = extend_buttons(group.flow, group.identities)
     if not group.ends_at:
-        filled = Prefilled(group.flow.sid, "add", group.identities)
-        buttons = form_button("Set an end date", filled)
+        buttons = form_button("Set an end date", group.flow, group.identities)
     return Message.of(line).plus(*block_kit.row(buttons if reader.asks else []))
 
 
@@ -282,10 +280,10 @@ def review(
             about = f"since {text.time(held.since)} · {_by(granting[held.request_id])}"
         shown = brief([endless_.identity], reader.show)
         line = f"• {shown} on {flow_name(endless_.flow)} · {about}"
-        filled = Prefilled(endless_.flow.sid, identities=(endless_.identity,))
+        flow, person = endless_.flow, [endless_.identity]
         buttons = [
-            *form_button("Set an end date", filled),
-            *form_button("Remove", replace(filled, kind="remove"), ids.TESTUSERS_PERSON),
+            *form_button("Set an end date", flow, person),
+            *form_button("Remove", flow, person, kind="remove", action_id=ids.TESTUSERS_PERSON),
         ]
         message = message.then(Message.of(line).plus(*block_kit.row(buttons)))
     return message.plus(*page.turning("review"))

@@ -219,7 +219,7 @@ def change_in_plain(request: Request) -> str:
     said = []
     for part in parts(request):
         verb, preposition, _ = WORDS[part.effect]
-        people = brief(part.people, _uncoded, NAMED)
+        people = brief(part.people, uncoded, NAMED)
         does = "change the end date of" if verb == "keep" else verb
         said.append(f"{does} {people} {preposition} {request.flow.name}")
     return " and ".join(said)
@@ -238,11 +238,12 @@ def undo_in_plain(request: Request) -> str:
                     else "remove {} from"
                 )
             groups.setdefault(does, []).append(person.spelling)
-    names = {does: brief(people, _uncoded, NAMED) for does, people in groups.items()}
+    names = {does: brief(people, uncoded, NAMED) for does, people in groups.items()}
     return " and ".join(f"{does.format(people)} {flow}" for does, people in names.items())
 
 
-def _uncoded(identity: str, limit: int | None = None, /) -> str:
+def uncoded(identity: str, limit: int | None = None, /) -> str:
+    """Format an identity for plain text, such as a button's name."""
     return identity[:limit]
 
 
