@@ -40,6 +40,7 @@ _DONE = {
     Act.APPROVE: (State.APPLYING, State.APPLIED),
     Act.DENY: (State.DENIED,),
     Act.CANCEL: (State.CANCELLED,),
+    Act.RETRY: (State.APPLYING, State.APPLIED),
 }
 
 
@@ -241,8 +242,9 @@ async def _reviewed(
 
 def _is_done(click: Click, request: Request) -> bool:
     """Return True if this person has already made this decision, and it still stands."""
-    is_theirs = request.round.decided_by == Who.of(click.person)
-    return is_theirs and request.state in _DONE.get(click.act, ())
+    decided, retried = request.round.decided_by, request.attempts.retried_by
+    by = retried if click.act is Act.RETRY else decided
+    return by == Who.of(click.person) and request.state in _DONE.get(click.act, ())
 
 
 def _follow(work: Work, click: Click, request: Request, decision: Decision) -> Request:

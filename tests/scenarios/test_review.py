@@ -56,9 +56,10 @@ async def test_the_review_equals_the_lists_after_edits_from_outside(three):
         *rows(answer)[3:],
     ]
     assert {*rows(answer)[3:]} == {("welcome", "+15550009"), ("demo", "ada@example.com")}
-    assert sorted(map(str, reads(three)[before - len(three.services.state.calls) :])) == sorted(
-        [WELCOME, SURVEY, DEMO, UNNAMED]
-    )
+    read = reads(three)[before - len(three.services.state.calls) :]
+    # The flow whose list lacks somebody with access may already be checked again.
+    assert {*read} == {WELCOME, SURVEY, DEMO, UNNAMED}
+    assert len(read) <= len({*read}) + 1
     assert "Access with no end date: *5 test users*" in answer.all_text
     known, outside = answer.text.splitlines()[1], answer.text.splitlines()[-1]
     assert re.search(

@@ -13,7 +13,7 @@ from bot.approvals.rules import FlowPolicy, State
 from bot.approvals.times import spell_duration
 from bot.flows.rules.flows import Flow
 from bot.testusers.rules.people import CurrentList, Did, Effect, RequestPerson, Wants
-from bot.testusers.rules.requests import Request
+from bot.testusers.rules.requests import Attempts, Request
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def reconsidered(review: Review, at: datetime, request_hours: float) -> Request:
         requested=requested,
         expires_at=request.expires_at if is_waiting else at + timedelta(hours=request_hours),
         round=new_round,
-        attempts=request.attempts.cleared(),
+        attempts=Attempts(),
     )
 
 
