@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from bot.app import Gatehouse
-from bot.approvals.rules import Act
+from bot.approvals.rules import Act, FlowPolicy
 from bot.approvals.times import LocalTime, moment_of, zone_of
 from bot.commands import FORM, TESTUSERS
 from bot.errors import (
@@ -155,10 +155,12 @@ class Testusers:
             until = moment_of(known.until, bot.clock.now(), zone) if zone else None
             passed = "" if until else f"until {known.until}"
             known = replace(known, until=until, duration=known.duration or passed)
+        policy = bot.people.policy.of_flow(flow.sid) if flow else FlowPolicy()
         form = forms.change_form(
             payloads.response_url(body),
             known,
             flow=flow,
+            needs_reason=policy.reason is not None,
             is_below=bool(payloads.part(body, "container")),
         )
         await bot.slack.open_view(trigger_id, form)
@@ -217,13 +219,12 @@ class Testusers:
         if isinstance(parsed, dict):
             return {INPUTS[name]: problem for name, problem in parsed.items()}
         try:
-            problem = asking.limit_problem(bot, parsed, bot.clock.now())
+            problems = asking.policy_problems(bot, parsed, bot.clock.now())
         except UsageError as error:
-            problem = error.sentence
+            problems = {"until": error.sentence}
         except (NotFound, NotConfigured) as error:
-            return {ids.TESTUSERS_FLOW: error.sentence}
-        at = ids.TESTUSERS_UNTIL if parsed.until else ids.TESTUSERS_FOR
-        return {at: problem} if problem else {}
+            problems = {"flow": error.sentence}
+        return {INPUTS[name]: problem for name, problem in problems.items()}
 
     async def request_of_form(self, person: Person, body: Body) -> Message | None:
         """Make the request described in a submitted form."""

@@ -6,8 +6,11 @@ An entry is written in the same transaction as the change it records.
 import hashlib
 import json
 from collections.abc import AsyncIterator
+from contextvars import Context
+from functools import partial
 from typing import Any
 
+import structlog
 from sqlalchemy import BigInteger, Row, Select, bindparam, select, type_coerce, update
 from sqlalchemy.exc import OperationalError
 
@@ -16,6 +19,8 @@ from bot.store.audit_entry import AuditEntry, RecordedEntry, Verification
 from bot.store.engine import Transaction
 from bot.store.tables import audit_entries, audit_head
 from bot.store.types import to_microseconds
+
+log = structlog.get_logger(__name__)
 
 GENESIS = "0" * 64
 PAGE = 1000
@@ -57,7 +62,24 @@ async def append(tx: Transaction, *entries: AuditEntry) -> None:
         recorded = RecordedEntry(position, at, *words, previous, digest)
         await tx.write(_APPEND, vars(recorded))
         previous = digest
+        # The subject of the other entries about a flow is the flow.
+        is_about_flow = entry.action.startswith("flow.")
+        flow = entry.subject if is_about_flow else entry.detail.get("flow", "")
+        tx.after_commit.append(partial(Context().run, _log_entry, recorded, flow))
     await tx.write(_MOVE_HEAD, {"position": position, "hash": previous})
+
+
+def _log_entry(entry: RecordedEntry, flow: str) -> None:
+    """Write an entry to the log, without its detail, for the team's log system."""
+    log.info(
+        "audit",
+        time=entry.at.isoformat(),
+        who=entry.actor,
+        action=entry.action,
+        subject=entry.subject,
+        flow=flow,
+        hash=entry.hash,
+    )
 
 
 async def latest(tx: Transaction, count: int) -> list[RecordedEntry]:

@@ -80,6 +80,8 @@ class Transaction:
         """True if the transaction has stored or released jobs, which might be due."""
         self.is_ending = False
         """True if the COMMIT is sent now, or together with the next statement."""
+        self.after_commit: list[Callable[[], None]] = []
+        """Functions to call once the transaction has been committed."""
         self._clock = clock
         self._now: datetime | None = None
 
@@ -202,6 +204,8 @@ class Database:
                 raise CommitUnknown from error
             raise
         self._committed_at = time.monotonic()
+        for follow in tx.after_commit:
+            follow()
         if start is not None:
             start()
 

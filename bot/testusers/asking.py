@@ -33,6 +33,7 @@ from bot.testusers.rules.requests import Asked, Request, Requested, Who
 from bot.testusers.work import Work
 
 MOST_PENDING = 20
+REASON_NEEDED = "Changes to this flow need a reason. Add one, e.g. “because …” at the end."
 UNDO_ASKED = "Someone has already asked to undo this."
 
 
@@ -52,6 +53,8 @@ async def ask(bot: Parts, person: Person, requested: ChangeRequest) -> Asked:
     permission = Permission.OVERRIDE if requested.now else Permission.REQUEST
     flow = bot.flows.named(requested.flow)
     await require_asking(bot, person, permission, flow)
+    if not requested.reason and bot.people.policy.of_flow(flow.sid).reason:
+        raise misuse(requested.form, REASON_NEEDED)
     typed = await identities_of(bot, requested)
     if problem := identities_problem(typed):
         raise misuse(requested.kind, problem)
@@ -81,14 +84,19 @@ async def undo(bot: Parts, person: Person, shown: ShownRequest) -> Asked:
     return await _open(bot, person, undone.flow, read, wishes, words, undo_of=undone.id)
 
 
-def limit_problem(bot: Parts, requested: ChangeRequest, now: datetime) -> str | None:
-    """Return a sentence that says why the policy doesn't allow a form's change, or None if so."""
+def policy_problems(bot: Parts, requested: ChangeRequest, now: datetime) -> dict[str, str]:
+    """Return what the policy doesn't allow of a form's change, keyed by input name."""
     policy = bot.people.policy.of_flow(bot.flows.named(requested.flow).sid)
-    if requested.kind == "remove":
-        return None
-    ends_at = end_of("UTC", requested, now)
-    lasts = (ends_at - now).total_seconds() if ends_at else requested.duration_seconds
-    return duration_problem(policy, lasts)
+    problems = dict[str, str]()
+    if policy.reason and not requested.reason:
+        problems["reason"] = REASON_NEEDED
+    if requested.kind == "add":
+        at = "until" if requested.until else "duration"
+        ends_at = end_of("UTC", requested, now)
+        lasts = (ends_at - now).total_seconds() if ends_at else requested.duration_seconds
+        if problem := duration_problem(policy, lasts):
+            problems[at] = problem
+    return problems
 
 
 async def _open(

@@ -96,6 +96,7 @@ async def answer_to(
     channel = channel_of(bot, asked.flow)
     request = asked.request
     more = [notes.time_zone_used(person.time_zone)] if has_typed_time else []
+    more += phrases.warning(bot.people.policy.of_flow(asked.flow.sid).warning)
     if request is None or request.state is not State.PENDING:
         return notes.asked(asked, channel, *more)
     more.append(notes.WAIT if await deciders(bot, request) else phrases.NOBODY)
@@ -143,8 +144,9 @@ class RequestMessages:
 
         async def draw() -> Message:
             approvers = await addressed(bot, request) if is_pending else ""
-            needed = bot.people.policy.of_flow(request.flow.sid).approvals_needed
-            return card(request, Surroundings(needed, approvers, size, related, already))
+            policy = bot.people.policy.of_flow(request.flow.sid)
+            needed, warning = policy.approvals_needed, policy.warning
+            return card(request, Surroundings(needed, approvers, size, related, warning, already))
 
         return Outgoing(channel_of(bot, request.flow), draw)
 

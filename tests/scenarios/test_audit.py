@@ -1,5 +1,6 @@
 """People can verify and export a running bot's audit log. The bot posts the last hash to Slack."""
 
+import io
 import json
 import re
 
@@ -7,7 +8,9 @@ import pytest
 from sqlalchemy import update
 
 from bot.audit.reading import export_audit, verify_audit
+from bot.ops.redaction import Redactor
 from bot.store.tables import audit_entries, jobs
+from tests.support.logs import log_into, logging_as_before
 from tests.support.settings import read_settings
 from tests.support.world import World, running_world
 
@@ -38,6 +41,22 @@ async def test_audit_of_a_change_is_intact_and_can_be_exported(world, capsys):
     lines = [item for item in capsys.readouterr().out.splitlines() if item.startswith("{")]
     actions = [json.loads(line)["action"] for line in lines]
     assert actions[:2] == ["request.created", "request.approved"]
+
+
+async def test_each_entry_is_one_line_of_the_log(world, capsys):
+    stream = io.StringIO()
+    with logging_as_before():
+        log_into(stream, "INFO", "json", Redactor())
+        await approve_a_change(world)
+    assert await export_audit(read_settings(world.environment), 0) == 0
+    exported = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    logged = [json.loads(line) for line in stream.getvalue().splitlines()]
+    logged = [line for line in logged if line["event"] == "audit"]
+    known = {"time", "who", "action", "subject", "flow", "hash"}
+    assert all({*line} == {*known, "event", "logger", "level", "timestamp"} for line in logged)
+    assert [line["hash"] for line in logged] == [entry["hash"] for entry in exported]
+    assert [line["who"] for line in logged[:2]] == ["U0OPERATOR", "U0APPROVER"]
+    assert {line["flow"] for line in logged} == {WELCOME}
 
 
 async def test_audit_has_the_end_of_access_that_was_asked_for(world):

@@ -45,6 +45,7 @@ class Surroundings:
         approvers: The line that mentions who can approve, while the request is pending.
         size: The number of people on the flow's list.
         related: Other open requests for the same people.
+        warning: The warning of the flow's policy, if any.
         already: People in the pending request for whom there's nothing to change by now.
     """
 
@@ -52,6 +53,7 @@ class Surroundings:
     approvers: str = ""
     size: int = 0
     related: Sequence[Request] = ()
+    warning: str | None = None
     already: Sequence[RequestPerson] = ()
 
 
@@ -78,6 +80,7 @@ def _card(request: Request, around: Surroundings, limit: int) -> Message:
     status = _cut(_status(request, around.needed), limit)
     people = [*_people(request, each_end=limit > CUT_CHARACTERS)]
     reason = _cut(phrases.quote(request.requested.reason, REASON_CHARACTERS), limit)
+    reason += phrases.warning(around.warning)
     facts = " · ".join(_facts(request, around.size))
     more = _cut(
         [*_already(request, around), *phrases.also_open(around.related), *_news(request)], limit

@@ -22,6 +22,7 @@ def change_form(
     filled: Prefilled,
     *,
     flow: Flow | None = None,
+    needs_reason: bool = False,
     is_below: bool = False,
 ) -> Json:
     """Return the form that `/testusers` opens.
@@ -30,6 +31,7 @@ def change_form(
         reply_to: The response_url for the reply, or an empty string.
         filled: The initial values, which fit into a button.
         flow: The flow, if it's known. Otherwise, the form refuses the typed name.
+        needs_reason: True if changes to the flow need a reason.
         is_below: True if the reply appears below the message that the form was opened from.
     """
     lines = [*map(as_line, filled.identities), *filled.lines]
@@ -61,9 +63,10 @@ def change_form(
             "e.g. 30m, 2h or 3d. Leave empty for no end date.",
         ),
         (ids.TESTUSERS_UNTIL, "Until", _picker(filled.until), "Use this instead of “For”."),
-        (ids.TESTUSERS_REASON, "Reason", _text_input(MAX_REASON_CHARS, filled.reason), ""),
     )
     blocks += [_input(*described, is_optional=True) for described in optional]
+    reason = _text_input(MAX_REASON_CHARS, filled.reason)
+    blocks.append(_input(ids.TESTUSERS_REASON, "Reason", reason, is_optional=not needs_reason))
     blocks.append(block_kit.context(ABOUT_TEST_USERS))
     answer = {"reply_to": reply_to, "below": "yes" if is_below else ""}
     return _modal(ids.TESTUSERS_FORM, "Test users", "Request", blocks, answer)

@@ -334,6 +334,11 @@ def after_all(request: Request) -> str:
     return " If the change goes through after all, I'll update the card."
 
 
+def warning(words: str | None) -> list[str]:
+    """Return a line with the warning of a flow's policy, or none if there's no warning."""
+    return [f":warning: {text.escape(words)}"] if words else []
+
+
 def quote(reason: str, limit: int) -> list[str]:
     """Return a reason as a quotation, or an empty list if there's no reason."""
     return [f"> {text.escape(reason, limit)}"] if reason else []
