@@ -23,6 +23,7 @@ from bot.configured import (
 from bot.emailkey import EmailClient
 from bot.errors import NotConfigured
 from bot.flows.aliases import Flows
+from bot.gateway.asking import Programs
 from bot.gateway.forward import Forwarder
 from bot.gateway.server import Gateway
 from bot.gateway.turns import Turns
@@ -164,6 +165,7 @@ def _built(
     )
     replies = Replies(session, clock, slack, settings.slack_api_url)
     people = People(slack, settings.policy, clock, database)
+    pace = Pace(settings.commands_per_minute, clock)
 
     # The inventory service
     terms = quota_terms(settings)
@@ -187,18 +189,6 @@ def _built(
     probes = Probes(directory, terms)
     watcher = Watcher(database, directory, terms, settings.inventory_watch)
     tidying = Tidying(database)
-    gateway = None
-    if settings.gateway_port is not None:
-        clients = settings.gateway_clients
-        turns = Turns(guard, {name: client.share for name, client in clients.items()})
-        everything = {**access, **api_access(settings, http, clock)}
-        forwarder = Forwarder(session, everything, turns, redactor, observe)
-        # Clients can use Bearer or the scheme that the inventory service expects.
-        schemes = ("Bearer", settings.inventory_auth_header.partition(" ")[0])
-        metrics.expect_gateway(clients, everything)
-        gateway = Gateway(
-            forwarder, clients, schemes, directory, metrics.count_gateway, settings.apis
-        )
 
     # Test users and the Home tab
     flow = flow_client(settings, http)
@@ -217,6 +207,26 @@ def _built(
     messages = RequestMessages(testusers)
     channel = settings.approvals_channel
     home = Home(database, clock, people, directory, ratelimits, slack, channel)
+
+    # The gateway
+    gateway = None
+    if settings.gateway_port is not None:
+        clients = settings.gateway_clients
+        turns = Turns(guard, {name: client.share for name, client in clients.items()})
+        everything = {**access, **api_access(settings, http, clock)}
+        forwarder = Forwarder(session, everything, turns, redactor, observe)
+        # Clients can use Bearer or the scheme that the inventory service expects.
+        schemes = ("Bearer", settings.inventory_auth_header.partition(" ")[0])
+        metrics.expect_gateway(clients, everything)
+        gateway = Gateway(
+            forwarder,
+            clients,
+            schemes,
+            directory,
+            metrics.count_gateway,
+            Programs(testusers, pace),
+            settings.apis,
+        )
 
     # The checks
     counts: dict[str, Count] = {
@@ -258,7 +268,7 @@ def _built(
             slack,
             replies,
             people,
-            Pace(settings.commands_per_minute, clock),
+            pace,
             ReceivedEvents(database),
         ),
         inventory=InventoryParts(directory, ratelimits, alerts, gateway),

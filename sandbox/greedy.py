@@ -75,6 +75,18 @@ class Greedy:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.runs: dict[str, Run] = {}
 
+    async def ask(self, text: str) -> str:
+        """Ask for a change to test users, as a program does. Return the gateway's answer."""
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        try:
+            async with (
+                aiohttp.ClientSession(headers=headers) as session,
+                session.post(f"{self._gateway_url}/testusers", data=text.encode()) as answer,
+            ):
+                return f"{answer.status} {await answer.text()}"
+        except aiohttp.ClientError as error:
+            return type(error).__name__
+
     async def start(self, through: str, data_center: str, organization_id: str) -> None:
         """Start a new run. If the previous run is still active, stop it first."""
         await self.stop(through)

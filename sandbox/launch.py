@@ -36,6 +36,8 @@ def bot_settings(
         "token_sha256": hashlib.sha256(TOKEN.encode()).hexdigest(),
         "organizations": ["*", weather.NAME],
         "methods": ["GET"],
+        "owner": "U0OPERATOR",
+        "flows": ["welcome"],
     }
     api = {
         "base_url": services.weather_url,

@@ -34,6 +34,8 @@ class Panel:
         self._slack = slack
         self._services = services
         self._greedy = greedy
+        # The gateway's last answer to a program that asked.
+        self._answer = ""
         # Keyed by service and, for the inventory, by data center.
         self._outages: dict[tuple[str, str | None], tuple[str, Fault]] = {}
 
@@ -46,6 +48,7 @@ class Panel:
             "list": self._edit_list,
             "slack": self._break_slack,
             "greedy": self._run_greedy_script,
+            "ask": self._ask_as_a_program,
         }
 
     def shown(self) -> Json:
@@ -64,6 +67,7 @@ class Panel:
                 for alias, sid in ALIASES.items()
             ],
             "calls": [asdict(call) for call in services.calls[-SHOWN_CALLS:]],
+            "answer": self._answer,
             "greedy": {way: run.shown() for way, run in self._greedy.runs.items()},
         }
 
@@ -108,6 +112,10 @@ class Panel:
                 faults.status(method, 500, times=2)
             case "cut":
                 faults.cut(method)
+        return {}
+
+    async def _ask_as_a_program(self, body: Json) -> Json:
+        self._answer = await self._greedy.ask(body["text"])
         return {}
 
     async def _run_greedy_script(self, body: Json) -> Json:

@@ -65,7 +65,7 @@ def declined(kind: str, code: int | None, sentence: str, seconds: float) -> web.
     return answer
 
 
-def message(status: int, sentence: str, **more: int) -> web.Response:
+def message(status: int, sentence: str, **more: object) -> web.Response:
     """Return a JSON response that contains the sentence as `message` and the fields in `more`."""
     body = json.dumps({**more, "message": sentence}, ensure_ascii=False)
     content_type = "application/json"

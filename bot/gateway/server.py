@@ -13,7 +13,7 @@ from aiohttp import ClientError, HttpVersion11, web
 from yarl import URL
 
 from bot.errors import GatehouseError, QuotaError
-from bot.gateway import answers
+from bot.gateway import answers, asking
 from bot.gateway.clients import client_of
 from bot.gateway.forward import Forwarder, GatewayCall, Seen
 from bot.gateway.rules import (
@@ -50,6 +50,7 @@ MOST_LARGE_OF_ONE = 2
 # For a client that keeps retrying: the seconds between declines, and the longest delay.
 BETWEEN_DECLINES_SECONDS = 0.05
 LONGEST_HOLD_SECONDS = 1.0
+BUSY = "Too many requests are already open. Wait for some of them to finish."
 FAULT = "Gatehouse had an internal error."
 HANG_UP_SECONDS = 0.5
 BODY_SECONDS = 30.0
@@ -75,6 +76,7 @@ class Gateway:
     schemes: Sequence[str]
     directory: OrganizationDirectory
     observe: Observe
+    programs: asking.Programs
     apis: Collection[str] = ()
 
     def __post_init__(self) -> None:
@@ -147,6 +149,10 @@ class Gateway:
         # As a last safeguard, keep the token out of the log from here on.
         self.forwarder.redactor.add(next(iter(tokens)))
         seen.client = name
+        path = request.raw_path.partition("?")[0]
+        if path == asking.PATH or path.startswith(f"{asking.PATH}/"):
+            seen.data_center, seen.path = asking.PATH[1:], path
+            return await self._ask(request, name, seen)
         target = target_of(request.raw_path, self._paths, self.apis)
         seen.data_center = target.data_center
         seen.path = target.path
@@ -154,14 +160,10 @@ class Gateway:
             raise forbidden(f"The client {name} isn't allowed to use {request.method}.")
         is_api = target.data_center in self.apis
         headers = headers_to_send(list(request.headers.items()), is_api=is_api)
-        is_full = self._running.total() >= self.most_at_once
-        if self._running[name] >= (self.most_if_full if is_full else MOST_AT_ONCE):
-            sentence = "Too many requests are already open. Wait for some of them to finish."
+        if self._is_busy(name):
             seen.outcome = "declined_concurrent"
             code = None if is_api else BlockCode.CONCURRENT
-            return answers.declined("concurrent", code, sentence, 1)
-        self._running[name] += 1
-        self._idle.clear()
+            return answers.declined("concurrent", code, BUSY, 1)
         try:
             await self._require_organizations(name, target)
             key, url = await self._address(name, target)
@@ -176,9 +178,35 @@ class Gateway:
             raise
         finally:
             self._large.pop(seen, None)
-            self._running[name] -= 1
-            if not self._running.total():
-                self._idle.set()
+            self._end(name)
+
+    async def _ask(self, request: web.BaseRequest, name: str, seen: Seen) -> web.StreamResponse:
+        """Answer a program that asks for a change to test users."""
+        if self._is_busy(name):
+            seen.outcome = "declined_concurrent"
+            return answers.declined("concurrent", None, BUSY, 1)
+        try:
+            read = partial(read_body, request, partial(self._take_place, seen))
+            answer = await self.programs.answer(request, name, read)
+            is_fine = answer.status < HTTPStatus.BAD_REQUEST
+            seen.outcome, seen.status = "ok" if is_fine else "refused", answer.status
+            return answer
+        finally:
+            self._end(name)
+
+    def _is_busy(self, name: str) -> bool:
+        """Return True if the client has too many open requests. Otherwise, count one more."""
+        is_full = self._running.total() >= self.most_at_once
+        if self._running[name] >= (self.most_if_full if is_full else MOST_AT_ONCE):
+            return True
+        self._running[name] += 1
+        self._idle.clear()
+        return False
+
+    def _end(self, name: str) -> None:
+        self._running[name] -= 1
+        if not self._running.total():
+            self._idle.set()
 
     def _take_place(self, seen: Seen) -> None:
         """Count a large body, or raise GatewayRefusal if too many are already held."""
@@ -246,15 +274,17 @@ class Gateway:
         return key, url
 
 
-async def read_body(request: web.BaseRequest, take_place: Callable[[], None]) -> bytes:
+async def read_body(
+    request: web.BaseRequest, take_place: Callable[[], None], most: int = MOST_BYTES
+) -> bytes:
     """Return the request's body. First send `100 Continue` if the client expects it.
 
     `take_place` is called before a large body is read, and raises GatewayRefusal if it can't be.
     """
-    sentence = f"The body is larger than {MOST_BYTES >> 20} MiB."
+    sentence = f"The body is larger than {most >> 10:,} KiB."
     too_large = GatewayRefusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too_large", sentence)
     length = request.content_length or 0
-    if length > MOST_BYTES:
+    if length > most:
         raise too_large
     if length > LARGE_BYTES:
         take_place()
@@ -272,7 +302,7 @@ async def read_body(request: web.BaseRequest, take_place: Callable[[], None]) ->
                 if not length and len(body) <= LARGE_BYTES < len(body) + len(piece):
                     take_place()
                 body += piece
-                if len(body) > MOST_BYTES:
+                if len(body) > most:
                     raise too_large
     except TimeoutError:
         sentence = f"The body didn't arrive within {BODY_SECONDS:g} seconds."

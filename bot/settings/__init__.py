@@ -207,6 +207,7 @@ def _problems_between(
         yield "GATEWAY_PORT", "must differ from PORT"
     if "flow_aliases" not in wrong:
         yield from _flows(settings)
+        yield from _flows_of_clients(settings)
     yield from _policies(settings)
     yield from _roots(settings)
     yield from _organizations(settings, is_known="inventory_data_centers" not in wrong)
@@ -293,6 +294,14 @@ def _flows(settings: Settings) -> Problems:
         elif sid in known:
             yield "FLOW_POLICIES", f"lists one flow twice: as “{known[sid]}” and as “{name}”"
         known[sid] = name
+
+
+def _flows_of_clients(settings: Settings) -> Problems:
+    for name, client in settings.gateway_clients.items():
+        for flow in client.flows:
+            if not re.fullmatch(FLOW_SID, settings.flow_aliases.get(flow, flow)):
+                problem = f"{name}: “{_printed(flow)}” is neither an alias nor a flow SID."
+                yield "GATEWAY_CLIENTS", problem + _closest(flow, settings.flow_aliases)
 
 
 def _policies(settings: Settings) -> Problems:

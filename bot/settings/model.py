@@ -251,16 +251,32 @@ class ApiSettings(_Part):
 
 
 class ClientSettings(_Part):
-    """A gateway client. The settings contain the SHA-256 hash of the client's token."""
+    """A gateway client. The settings contain the SHA-256 hash of the client's token.
+
+    If it has an `owner`, it can ask for changes to these `flows` in the owner's name.
+    """
 
     token_sha256: Annotated[
         str, BeforeValidator(_lower), Field(pattern=r"^[0-9a-f]{64}$", repr=False)
     ]
     organizations: Annotated[
         tuple[OrganizationPath, ...], Field(min_length=1), BeforeValidator(_listed)
-    ]
+    ] = ()
     methods: Annotated[tuple[Method, ...], Field(min_length=1)] = ("GET",)
     share: float = Field(default=1.0, gt=0, le=1, strict=True)
+    owner: Annotated[str, like(r"[UW]\w*", "is not a user ID (U…, W…)")] | None = None
+    flows: Annotated[tuple[str, ...], Field(min_length=1)] = ()
+    auto: Annotated[bool, Field(strict=True)] = False
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "ClientSettings":
+        if (self.owner is None) == bool(self.flows):
+            raise ValueError("needs both owner and flows, or neither")
+        if self.auto and self.owner is None:
+            raise ValueError("auto needs owner and flows")
+        if not self.organizations and self.owner is None:
+            raise ValueError("needs organizations, or owner and flows")
+        return self
 
 
 def optional(example: object) -> Any:  # noqa: ANN401 - a field
@@ -479,6 +495,13 @@ class Settings(BaseModel):
     def sid_of(self, name: str) -> str:
         """Return the uppercase SID for a flow's alias or SID, or return `*` unchanged."""
         return name if name == EVERY_FLOW else self.flow_aliases.get(name, name).upper()
+
+    def may_ask(self, client: str, owner: str, flow_sid: str) -> bool:
+        """Return True if a gateway client can ask for changes to the flow in the owner's name."""
+        found = self.gateway_clients.get(client)
+        if found is None or found.owner != owner:
+            return False
+        return flow_sid.upper() in map(self.sid_of, found.flows)
 
     def missing_for(self, service: ServiceName) -> tuple[str, ...]:
         """Return the names of the settings that are missing for a service."""

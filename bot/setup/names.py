@@ -22,6 +22,7 @@ PEOPLE = {
     "escalate_to",
     "requesters",
     "from",
+    "owner",
     "access_contact",
     "person",
 }

@@ -53,7 +53,7 @@ NAMED_HOLDERS = 8
 WINDOW_SECONDS = 60.0
 PEOPLE_COUNTED = 10_000
 # The limit for each kind of action, as a multiple of the command limit.
-FACTORS = {"commands": 1, "clicks": 2}
+FACTORS = {"commands": 1, "clicks": 2, "requests": 1, "questions": 2}
 NOT_A_MEMBER = (
     "You're from another workspace. Only members of Gatehouse's workspace can use Gatehouse."
 )
@@ -72,6 +72,25 @@ def advice_after(error: BaseException | None) -> str:
     if is_not_found(error):
         return HIDDEN
     return "Please try again."
+
+
+def _reason_of(person: Person, decision: Decision) -> str:
+    """Return the reason for a refusal, without the names of people who have the permission."""
+    permission, role = decision.permission, decision.role
+    match decision.reason:
+        case Reason.STRANGER:
+            return person.stranger or NOT_A_MEMBER
+        case Reason.UNKNOWN:
+            return f"{person.doubt} Until this check works, you can't {permission}."
+        case Reason.OWN_REQUEST:
+            return "You can't approve your own request."
+        case Reason.NOT_AN_APPROVER_OF_THIS_FLOW | Reason.NOT_A_REQUESTER_OF_THIS_FLOW:
+            return f"You can't {permission} for this flow."
+        case Reason.NO_ROLE:
+            needed = f" (you need the {role} role to {permission})" if role else ""
+            return f"You don't have access to Gatehouse yet{needed}."
+        case _:
+            return f"You need the {role} role to {permission}."
 
 
 class Pace:
@@ -130,11 +149,17 @@ class People:
         self.bot_user_id = bot_user_id
 
     async def find(
-        self, slack_user_id: str, team_ids: Iterable[str | None] = (), *, fresh: bool = False
+        self,
+        slack_user_id: str,
+        team_ids: Iterable[str | None] = (),
+        *,
+        fresh: bool = False,
+        is_recorded: bool = True,
     ) -> Person:
         """Look up a person. `team_ids` are the workspace IDs in the Slack payload.
 
-        If `fresh` is True, don't use cached people and groups.
+        If `fresh` is True, don't use cached people and groups. A failure is recorded in the audit
+        log unless `is_recorded` is False.
 
         Raises:
             UnknownPerson: Slack can't identify the person or doesn't respond.
@@ -143,7 +168,8 @@ class People:
             user = await self._user(slack_user_id, fresh=fresh)
         except SlackError as error:
             log.warning("people.unknown", reason=error.sentence)
-            await self._record(slack_user_id, "anything", {"reason": Reason.UNKNOWN})
+            if is_recorded:
+                await self.record_refusal(slack_user_id, "anything", {"reason": Reason.UNKNOWN})
             raise UnknownPerson(
                 f"I couldn't verify who you are, so I didn't do anything. {advice_after(error)}"
             ) from error
@@ -234,8 +260,11 @@ class People:
         *,
         flow_sid: str | None = None,
         requester: str | None = None,
+        is_brief: bool = False,
     ) -> None:
         """Check that the person has the permission. If not, record and raise a refusal.
+
+        If `is_brief` is True, nothing is recorded, and the message names nobody.
 
         Raises:
             Refused: The person lacks the permission. The message says why and who has it.
@@ -243,9 +272,12 @@ class People:
         decision = self.policy.judge(person, permission, flow_sid, requester)
         if decision.is_granted:
             return
-        detail = {"reason": decision.reason, "roles": sorted(person.roles)}
-        await self._record(person.slack_user_id, permission.name.lower(), detail)
-        sentence = await self.explain(person, decision)
+        if is_brief:
+            sentence = _reason_of(person, decision)
+        else:
+            detail = {"reason": decision.reason, "roles": sorted(person.roles)}
+            await self.record_refusal(person.slack_user_id, permission.name.lower(), detail)
+            sentence = await self.explain(person, decision)
         raise UnknownPerson(sentence) if decision.reason is Reason.UNKNOWN else Refused(sentence)
 
     def may(
@@ -260,24 +292,11 @@ class People:
 
     async def explain(self, person: Person, decision: Decision) -> str:
         """Return an explanation of a refusal: the missing permission and who has it."""
-        permission = decision.permission
-        role = decision.role
-        match decision.reason:
-            case Reason.STRANGER:
-                return person.stranger or NOT_A_MEMBER
-            case Reason.UNKNOWN:
-                why = f"{person.doubt} Until this check works, you can't {permission}."
-            case Reason.OWN_REQUEST:
-                why = "You can't approve your own request."
-            case Reason.NOT_AN_APPROVER_OF_THIS_FLOW | Reason.NOT_A_REQUESTER_OF_THIS_FLOW:
-                why = f"You can't {permission} for this flow."
-            case Reason.NO_ROLE:
-                needed = f" (you need the {role} role to {permission})" if role else ""
-                why = f"You don't have access to Gatehouse yet{needed}."
-                if EVERY_FULL_MEMBER not in decision.holders:
-                    return f"{why} {await self.access_contact(person)}"
-            case _:
-                why = f"You need the {role} role to {permission}."
+        why = _reason_of(person, decision)
+        if decision.reason is Reason.STRANGER:
+            return why
+        if decision.reason is Reason.NO_ROLE and EVERY_FULL_MEMBER not in decision.holders:
+            return f"{why} {await self.access_contact(person)}"
         return f"{why} {await self._who(decision, person)}"
 
     async def lacks_access(self, person: Person) -> str | None:
@@ -372,7 +391,10 @@ class People:
             log.warning("people.no_such_group", group=group_id)
             return frozenset()
 
-    async def _record(self, slack_user_id: str, subject: str, detail: Mapping[str, Any]) -> None:
+    async def record_refusal(
+        self, slack_user_id: str, subject: str, detail: Mapping[str, Any]
+    ) -> None:
+        """Record a refusal in the audit log, unless the database is unavailable."""
         try:
             async with self._database.transaction() as tx:
                 entry = AuditEntry(slack_user_id, REFUSED, subject, detail)

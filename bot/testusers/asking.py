@@ -1,7 +1,7 @@
 """New requests: check a change against the current list, store it, and post its card."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 
 from bot.approvals.rules import (
@@ -14,15 +14,21 @@ from bot.approvals.rules import (
     is_automatic,
     rule_id,
 )
-from bot.errors import Conflict
-from bot.flows.rules.flows import Flow
+from bot.errors import Conflict, Refused
+from bot.flows.rules.flows import Flow, find_flow
 from bot.flows.rules.identities import identities_problem
 from bot.flows.store import see_list
 from bot.permissions import Permission, Person
 from bot.store.audit_entry import BOT
-from bot.store.engine import serialise
+from bot.store.engine import Transaction, serialise
 from bot.testusers import store
-from bot.testusers.deciding import STILL_CHECKING, is_in_doubt, look, require_current
+from bot.testusers.deciding import (
+    STILL_CHECKING,
+    is_in_doubt,
+    look,
+    may_be_automatic,
+    require_current,
+)
 from bot.testusers.lists import ReadList, read_list
 from bot.testusers.parse.command import ChangeRequest, end_of, misuse
 from bot.testusers.parse.form import Prefilled, ShownRequest
@@ -33,6 +39,9 @@ from bot.testusers.rules.requests import Asked, Request, Requested, Who
 from bot.testusers.work import Work
 
 MOST_PENDING = 20
+# The open requests of one program, and how long the same text stands for the same request.
+MOST_OPEN_OF_PROGRAM = 10
+REPEAT = timedelta(minutes=10)
 REASON_NEEDED = "Changes to this flow need a reason. Add one, e.g. “because …” at the end."
 UNDO_ASKED = "Someone has already asked to undo this."
 
@@ -48,26 +57,107 @@ async def require_asking(
     bot.flows.service()
 
 
-async def ask(bot: Parts, person: Person, requested: ChangeRequest) -> Asked:
+class TooManyOpen(Conflict):
+    """The person or the program must wait for decisions before it asks for more."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A gateway client that asks in the name of its owner. The text that it sent is hashed."""
+
+    client: str
+    owner: str
+    text_sha256: str = ""
+
+    def has_made(self, request: Request) -> bool:
+        """Return True if the program made the request, in the name of its present owner."""
+        made_by = request.requested.client, request.requester.slack_user_id
+        return made_by == (self.client, self.owner)
+
+
+async def asked_before(tx: Transaction, program: Program, now: datetime) -> Request | None:
+    """Return the request that the program made with the same text, or None if there's none.
+
+    Raises:
+        TooManyOpen: There's none, and the program has too many open requests.
+    """
+    since = now - REPEAT
+    made = [*filter(program.has_made, await store.requests_of(tx, program.owner, since))]
+    for request in made:
+        is_same = request.requested.text_sha256 == program.text_sha256
+        if is_same and (request.state in store.OPEN or request.created_at > since):
+            return request
+    if sum(request.state in store.OPEN for request in made) >= MOST_OPEN_OF_PROGRAM:
+        raise TooManyOpen(
+            f"This program already has {MOST_OPEN_OF_PROGRAM} open requests. Wait for decisions."
+        )
+    return None
+
+
+async def made_by(bot: Parts, program: Program, request_id: str) -> Request | None:
+    """Return the request with this ID if the program made it, or None."""
+    async with bot.database.read_only(sees_snapshot=False) as tx:
+        request = await store.load_request(tx, request_id)
+    return request if request and program.has_made(request) else None
+
+
+async def ask_for(bot: Parts, program: Program, requested: ChangeRequest) -> Asked:
+    """Make a request for a program, as its owner.
+
+    Raises:
+        UsageError: There's a mistake in what was asked for, which no permission would change.
+        NotFound: A preset doesn't exist.
+        Refused: The program or its owner can't ask for this.
+    """
+    people = bot.people
+    owner = await people.find(program.owner, (people.team_id,), fresh=True, is_recorded=False)
+    now = await bot.database.now()
+    wishes = await _wishes(bot, owner, requested, now)
+    flow = find_flow(requested.flow, bot.flows.sids)
+    if flow is None or not bot.settings.may_ask(program.client, program.owner, flow.sid):
+        raise Refused(f"The client {program.client} isn't allowed to ask for this flow.")
+    _require_reason(bot, flow, requested)
+    await people.require(owner, Permission.REQUEST, flow_sid=flow.sid, is_brief=True)
+    _require_allowed(people.policy.of_flow(flow.sid), wishes, now)
+    return await ask(bot, owner, requested, program)
+
+
+async def ask(
+    bot: Parts, person: Person, requested: ChangeRequest, program: Program | None = None
+) -> Asked:
     """Make a request from a command or a form. Skip the approval if `requested.now` is set."""
     permission = Permission.OVERRIDE if requested.now else Permission.REQUEST
     flow = bot.flows.named(requested.flow)
     await require_asking(bot, person, permission, flow)
+    _require_reason(bot, flow, requested)
+    read = await read_list(bot, flow)
+    wishes = await _wishes(bot, person, requested, read.at)
+    words = Requested(requested.reason, requested.presets, without_approval=requested.now)
+    if program is not None:
+        words = replace(words, client=program.client, text_sha256=program.text_sha256)
+    return await _open(bot, person, flow, read, wishes, words)
+
+
+def _require_reason(bot: Parts, flow: Flow, requested: ChangeRequest) -> None:
     if not requested.reason and bot.people.policy.of_flow(flow.sid).reason:
         raise misuse(requested.form, REASON_NEEDED)
+
+
+async def _wishes(
+    bot: Parts, person: Person, requested: ChangeRequest, now: datetime
+) -> list[RequestPerson]:
+    """Return what is requested for each person, or raise an error if that can't be requested."""
     typed = await identities_of(bot, requested)
     if problem := identities_problem(typed):
         raise misuse(requested.kind, problem)
-    read = await read_list(bot, flow)
-    ends_at = end_of(person.time_zone, requested, read.at)
+    ends_at = end_of(person.time_zone, requested, now)
     wishes = list[RequestPerson]()
     for identity in typed:
         if requested.kind == "add":
             wishes.append(RequestPerson.added(identity, ends_at, requested.duration_seconds))
         else:
             wishes.append(RequestPerson.removed(identity))
-    words = Requested(requested.reason, requested.presets, without_approval=requested.now)
-    return await _open(bot, person, flow, read, wishes, words)
+    return wishes
 
 
 async def undo(bot: Parts, person: Person, shown: ShownRequest) -> Asked:
@@ -111,7 +201,8 @@ async def _open(
 ) -> Asked:
     """Store a request, and approve it if a rule does, unless the flow's policy doesn't allow it.
 
-    If the person has an open request for exactly the same, return that one instead.
+    If the person has an open request for exactly the same, return that one instead. A program gets
+    the request that it has made with the same text.
     """
     policy = bot.people.policy.of_flow(flow.sid)
     people, dropped = read.current.planned(wishes, read.at)
@@ -122,6 +213,9 @@ async def _open(
         latest = await see_list(tx, flow.key, read.current.identities, read.known_id)
         work = Work(bot, tx, await tx.now())
         related, own_pending = await store.open_near(tx, flow.key, spellings, person.slack_user_id)
+        program = Program(words.client, person.slack_user_id, words.text_sha256)
+        if program.client and (repeated := await asked_before(tx, program, work.at)):
+            return Asked(flow, request=repeated, is_repeated=True)
         if not people:
             return Asked(flow, dropped, None, related)
         by, expires_at = Who.of(person), work.at + timedelta(hours=bot.settings.request_hours)
@@ -142,7 +236,7 @@ async def _open(
                 if is_own and earlier.state is State.PENDING and earlier.is_the_same(request):
                     related.remove(earlier)
                     return Asked(flow, dropped, earlier, related, is_repeated=True)
-        _require_allowed(policy, request)
+        _require_allowed(policy, people, work.at)
         if undo_of is not None:
             await _require_not_undone(work, undo_of)
         request = await _decided(work, person, request, policy, own_pending)
@@ -150,16 +244,16 @@ async def _open(
     return Asked(flow, dropped, request, related)
 
 
-def _require_allowed(policy: FlowRules, request: Request) -> None:
-    for seconds in _lengths(request):
+def _require_allowed(policy: FlowRules, people: Iterable[RequestPerson], at: datetime) -> None:
+    for seconds in _lengths(people, at):
         if problem := duration_problem(policy, seconds):
             raise Conflict(problem)
 
 
-def _lengths(request: Request) -> list[float | None]:
+def _lengths(people: Iterable[RequestPerson], at: datetime) -> list[float | None]:
     """Return how many seconds each addition's access lasts from now, or None if it has no end."""
-    at, lengths = request.created_at, list[float | None]()
-    for person in request.people:
+    lengths = list[float | None]()
+    for person in people:
         if person.wants is Wants.ADD:
             end = person.end_at(at)
             lengths.append((end - at).total_seconds() if end else None)
@@ -194,7 +288,7 @@ async def _decided(
         request = replace(approved, round=replace(approved.round, rule=rule))
         work.note(BOT, "request.approved_by_rule", request, **asdict(rule))
     elif own_pending >= MOST_PENDING:
-        raise Conflict(
+        raise TooManyOpen(
             f"You already have {MOST_PENDING} requests waiting for a decision. Wait for a"
             " decision, or cancel one of your requests: /testusers requests"
         )
@@ -215,6 +309,7 @@ def _note_created(work: Work, action: str, request: Request) -> None:
         until=sorted({one.asked_end.isoformat() for one in people if one.asked_end}),
         reason=request.requested.reason,
         undo_of=request.undo_of,
+        **({"client": request.requested.client} if request.requested.client else {}),
     )
 
 
@@ -222,7 +317,7 @@ async def _rule_for(
     work: Work, person: Person, request: Request, policy: FlowRules
 ) -> ApprovedByRule | None:
     """Return the rule that approves a new request, or None if no rule does."""
-    if policy.auto is None:
+    if policy.auto is None or not may_be_automatic(work.bot, request):
         return None
     counted_as, since = rule_id(policy, request.flow.key), work.at - timedelta(hours=24)
     used = await store.count_by_rule(work.tx, person.slack_user_id, counted_as, since)
@@ -231,7 +326,7 @@ async def _rule_for(
         policy,
         used,
         {person.slack_user_id, *person.groups},
-        _lengths(request),
+        _lengths(request.people, work.at),
         takes_away=not TAKES_AWAY.isdisjoint(effects),
     ):
         return None

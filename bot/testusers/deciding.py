@@ -180,18 +180,31 @@ async def _may_still_ask(bot: Parts, request: Request, act: Act) -> bool:
     """Return False if the requester may no longer ask for changes to the flow."""
     if act not in (Act.APPROVE, Act.RETRY) or request.requested.without_approval:
         return True
-    return await _may_still(bot, request.requester.slack_user_id, Permission.REQUEST, request)
+    owner, client = request.requester.slack_user_id, request.requested.client
+    if client and not bot.settings.may_ask(client, owner, request.flow.sid):
+        return False
+    return await _may_still(bot, owner, Permission.REQUEST, request)
 
 
 async def _rule_stands(bot: Parts, request: Request) -> bool:
     """Return True unless an automatic rule approved the request and wouldn't do so anymore."""
     if request.round.rule is None:
         return True
+    if not may_be_automatic(bot, request):
+        return False
     automatic = bot.people.policy.of_flow(request.flow.sid).automatic or ()
     requester = await _find(bot, request.requester.slack_user_id)
     if requester is None:
         return False
     return not {requester.slack_user_id, *requester.groups}.isdisjoint(automatic)
+
+
+def may_be_automatic(bot: Parts, request: Request) -> bool:
+    """Return True unless a program asked whose requests need a person's approval."""
+    if not request.requested.client:
+        return True
+    client = bot.settings.gateway_clients.get(request.requested.client)
+    return client is not None and client.auto
 
 
 async def _may_still(
@@ -231,7 +244,7 @@ async def _reviewed(
     current = await current_list(work.tx, request)
     review, reason = review_now(work.bot, request, work.at, current), decision.reason
     if decision.next_state is not None and not may_ask:
-        said = f"{request.requester.name} may no longer ask for changes to this flow."
+        said = f"{request.asker} may no longer ask for changes to this flow."
         reason, review = Reason.MAY_NOT_ASK, Review(request, (said,))
     elif review.news:
         reason = Reason.NEWS

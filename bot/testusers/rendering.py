@@ -104,6 +104,19 @@ async def answer_to(
     return notes.with_next_steps(message, request, await card_link(bot, request.id))
 
 
+async def answer_to_program(bot: Parts, asked: Asked) -> str:
+    """Return what a program reads about its request, without markup and people's names."""
+    request = asked.request
+    if request is None:
+        return notes.told_program(asked)
+    more = phrases.warning(bot.people.policy.of_flow(asked.flow.sid).warning)
+    if request.state is State.PENDING and not await deciders(bot, request):
+        more.append(phrases.NOBODY)
+    async with bot.database.read_only(sees_snapshot=False) as tx:
+        related = await related_to(tx, request) if request.state in store.OPEN else []
+    return notes.told_program(replace(asked, related=related), *more)
+
+
 async def related_to(tx: Transaction, request: Request) -> list[Request]:
     """Return the other open requests for any of a request's people, oldest first."""
     spellings = [person.spelling for person in request.people]

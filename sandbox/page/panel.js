@@ -6,6 +6,7 @@ import { blocks } from "./panel-blocks.js";
 import { calls } from "./panel-calls.js";
 import { lists } from "./panel-lists.js";
 import { outages } from "./panel-outages.js";
+import { program } from "./panel-program.js";
 import { restart } from "./panel-restart.js";
 import { greedyScript } from "./panel-script.js";
 import { slack } from "./panel-slack.js";
@@ -25,6 +26,7 @@ export function servicesPanel(close) {
   const sections = [
     blocks(act),
     greedyScript(act),
+    program(act),
     outages(act),
     lists(act),
     slack(act),

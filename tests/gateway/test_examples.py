@@ -51,7 +51,7 @@ async def test_restock_gives_up_without_a_valid_token(gateway):
 
 async def test_curl_command_of_the_page_gets_the_items(gateway):
     page = (ROOT / "docs/gateway.md").read_text("utf-8")
-    command, _ = re.findall(r"^```sh\n(curl .*?)^```$", page, re.MULTILINE | re.DOTALL)
+    command, *_ = re.findall(r"^```sh\n(curl .*?)^```$", page, re.MULTILINE | re.DOTALL)
     needs("curl")
     filled = command.replace("http://127.0.0.1:3001", gateway.url).replace("10234695", EU)
     gateway.upstream.responds(text='{"code": 0, "items": []}', content_type="application/json")

@@ -54,3 +54,19 @@ async def test_greedy_script_is_refused_only_without_the_gateway():
         await sandbox.slack.until(lambda: f"`{CLIENT}`" in seen("U0OPERATOR")[-1].all_text)
         await session.post("/page/panel/greedy", json={"through": "directly", **order})
         await run_when(session, "directly", lambda run: run["refused"].get("44"))
+
+
+async def test_a_program_that_asks_twice_gets_one_card():
+    async with running_sandbox() as sandbox, aiohttp.ClientSession(sandbox.url) as session:
+        await asyncio.wait_for(sandbox.bot.start(), READY_SECONDS)
+        answers = []
+        for _ in range(2):
+            await session.post("/page/panel/ask", json={"text": "add welcome +15550142 for 2h"})
+            async with session.get("/page/services") as answer:
+                answers.append((await answer.json())["answer"])
+        assert answers[0] == answers[1]
+        assert answers[0].startswith("202 ")
+        cards = sandbox.slack.workspace.messages
+        await sandbox.slack.until(lambda: cards("C0APPROVALS"))
+        assert len(cards("C0APPROVALS")) == 1
+        assert "Otto Operator (through *script*)" in cards("C0APPROVALS")[0].all_text

@@ -38,6 +38,11 @@ FORMATTING = re.compile(r"(?<![^\W_])[*_~](?=\S)|^>")
 ENTITY = re.compile(r"&(?=(?:amp|lt|gt);)")
 # Leave the colons in times unchanged, because people copy and search for times.
 EMOJI = re.compile(r":(?!(?<=\d:)\d\d:\d\d)(?=[\w+'-]+:)")
+# Dates (which have a fallback), emoji, bold text, and what disables formatting.
+_WRITTEN = re.compile(
+    rf"<[^<>|]*\|([^<>]*)>|:[a-z_]+:\s?|(?<![\w{WORD_JOINER}])\*([^*{WORD_JOINER}]+)\*(?!\w)"
+    rf"|[{WORD_JOINER}{FIRST_STRONG_ISOLATE}{POP_ISOLATE}]"
+)
 ESCAPED_CUT = re.compile(r"&(?:a|am|amp|l|lt|g|gt)?$")
 
 
@@ -146,6 +151,16 @@ def cut(markup: str, limit: int) -> str:
         head = head[: head.rfind("`")]
     is_isolated = head.count(FIRST_STRONG_ISOLATE) > head.count(POP_ISOLATE)
     return head + (POP_ISOLATE if is_isolated else "") + ELLIPSIS
+
+
+def without_markup(markup: str) -> str:
+    """Return escaped markup as plain text, for readers outside Slack."""
+    parts = markup.split("`")
+    parts[::2] = [
+        _WRITTEN.sub(lambda found: found[1] or found[2] or "", part) for part in parts[::2]
+    ]
+    shown = "".join(parts)
+    return shown.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
 def time(at: datetime) -> str:

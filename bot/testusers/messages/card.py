@@ -13,7 +13,7 @@ from bot.slack.messages.block_kit import (
     SlackBlock,
 )
 from bot.testusers.messages import phrases
-from bot.testusers.messages.phrases import brief, change_in_plain, change_of, undo_in_plain, who
+from bot.testusers.messages.phrases import brief, change_in_plain, change_of, undo_in_plain
 from bot.testusers.parse.form import ChangeKind, Prefilled, ShownRequest
 from bot.testusers.rules.people import Did, Effect, Over, RequestPerson, Wants
 from bot.testusers.rules.requests import Request
@@ -72,7 +72,7 @@ def _card(request: Request, around: Surroundings, limit: int) -> Message:
     says everything that the blocks say, because screen readers read nothing else.
     """
     is_pending = request.state is State.PENDING
-    asker, change = who(request.requester), change_of(request)
+    asker, change = phrases.asker(request), change_of(request)
     asked = "wants" if is_pending else "asked"
     title = f"{phrases.outcome_of(request)}: {asker} asked to {change}."
     if is_pending:
@@ -86,7 +86,8 @@ def _card(request: Request, around: Surroundings, limit: int) -> Message:
         [*_already(request, around), *phrases.also_open(around.related), *_news(request)], limit
     )
     approvers = [around.approvers] if around.approvers else []
-    counted = f"*{asker}* {asked} to {change_of(request, name=phrases.counted)}"
+    by = asker if request.requested.client else f"*{asker}*"
+    counted = f"{by} {asked} to {change_of(request, name=phrases.counted)}"
     blocks = [
         *block_kit.sections([*status, counted, *people, *reason]),
         block_kit.context(facts),

@@ -10,7 +10,7 @@ from bot.flows.rules.flows import Flow
 from bot.slack.messages import block_kit, ids
 from bot.slack.messages.block_kit import SlackBlock
 from bot.slack.messages.help import ABOUT_TEST_USERS
-from bot.testusers.messages.phrases import change_of, who
+from bot.testusers.messages.phrases import asker, change_of
 from bot.testusers.parse.form import FOR_CHARACTERS, Prefilled, ShownRequest, as_line
 from bot.testusers.rules.requests import MAX_REASON_CHARS, Request
 
@@ -80,7 +80,7 @@ def denial_form(request: Request, reply_to: str) -> Json:
         _text_input(MAX_REASON_CHARS, is_multiline=True),
         f"{request.requester.name} will see this reason.",
     )
-    asked = block_kit.section(f"{who(request.requester)} wants to {change_of(request)}.")
+    asked = block_kit.section(f"{asker(request)} wants to {change_of(request)}.")
     shown = ShownRequest(request.id, request.requested.card_version)
     answer = {"reply_to": reply_to, "request": shown.value()}
     return _modal(ids.TESTUSERS_DENIAL, "Deny the request", "Deny", [asked, reason], answer)

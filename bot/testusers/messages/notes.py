@@ -18,6 +18,7 @@ from bot.testusers.rules.requests import Asked, Preset, Request
 
 PRESETS_SHOWN = 50
 PRESET_EXAMPLE = "/testusers preset save demo-team +15550100 +15550101"
+NOTHING = "There's nothing to change on {}, so I didn't make a request."
 NOT_POSTED = "The card will appear in a moment."
 
 
@@ -28,7 +29,7 @@ def asked(asked: Asked, channel_id: str, *more: str) -> Message:
     """
     request, flow, lines = asked.request, flow_name(asked.flow), list[str]()
     if request is None:
-        lines.append(f"There's nothing to change on {flow}, so I didn't make a request.")
+        lines.append(NOTHING.format(flow))
     elif request.requested.without_approval:
         lines.append(f"Applying now, without approval: {change_of(request)}.")
     elif request.round.rule:
@@ -41,12 +42,31 @@ def asked(asked: Asked, channel_id: str, *more: str) -> Message:
         lines.append(f"Sent to <#{channel_id}> for approval: {change_of(request)}.")
     if request is not None:
         lines += more
+    return Message.of(*lines, *_left_out(asked), *phrases.also_open(asked.related))
+
+
+def _left_out(asked: Asked) -> list[str]:
     left_out = {
         "Already on the list": asked.dropped.additions,
         "Not on the list": asked.dropped.removals,
     }
-    lines += [f"{why}: {brief(people)}" for why, people in left_out.items() if people]
-    return Message.of(*lines, *phrases.also_open(asked.related))
+    return [f"{why}: {brief(people)}" for why, people in left_out.items() if people]
+
+
+def told_program(asked: Asked, *more: str) -> str:
+    """Return what a program reads about its request, without markup and people's names."""
+    request = asked.request
+    if request is None:
+        lines = [NOTHING.format(flow_name(asked.flow))]
+    else:
+        failed = f"*Failed*, {phrases.what_failed(request)}"
+        outcome = failed if request.state is State.FAILED else phrases.MARKS[request.state]
+        lines = [f"{outcome}: {change_of(request, name=phrases.exact)}."]
+        if request.attempts.failure:
+            lines.append(text.sentence(request.attempts.failure, 500))
+        lines += more
+    lines += [*_left_out(asked), *phrases.also_open(asked.related, is_named=False)]
+    return text.without_markup(" ".join(lines))
 
 
 WAIT = "You'll get a direct message when someone decides."
@@ -79,7 +99,7 @@ def outcome(
     `card` is a link to the request's card, if there is one. `related` are the open requests for
     people whose access has ended.
     """
-    asked = f"your request to {change_of(request)}"
+    asked = f"your request{phrases.through(request)} to {change_of(request)}"
     match payload["event"]:
         case "ended":
             ended = brief(payload["identities"])
@@ -121,7 +141,7 @@ def still_waiting(request: Request, approvers: str, escalate_to: Sequence[str] =
 
     `approvers` is the line about who can approve, or an empty string if `escalate_to` can.
     """
-    asked = f"{who(request.requester)} wants to {change_of(request)}"
+    asked = f"{phrases.asker(request)} wants to {change_of(request)}"
     expires = f"The request expires {text.time(request.expires_at)}."
     line = f"Still waiting for approval: {asked}. {expires}"
     return Message.of(f"{phrases.mentions(escalate_to)} {line}".strip(), *filter(None, [approvers]))

@@ -164,7 +164,7 @@ def _by(request: Request) -> str:
     approved = phrases.names(request.approvers)
     by = f"approved by {approved}" if approved else "applied without approval"
     presets = phrases.from_presets(request.requested.presets)
-    return f"requested by {who(request.requester)}, {by}{presets}"
+    return f"requested by {phrases.asker(request)}, {by}{presets}"
 
 
 def _until(ends_at: datetime | None) -> str:
@@ -208,7 +208,8 @@ def waiting(row: OpenRow, show: Show) -> Message:
     count = f" · {given} of {row.needed} approvals" if row.needed > 1 else ""
     about = f"{count} · this request expires {text.time(request.expires_at)}"
     reason = phrases.quote(request.requested.reason, 150) if show is phrases.in_full else []
-    line = "\n".join([f"*{who(request.requester)}* {asked}{about}", *reason])
+    by = f"*{who(request.requester)}*{phrases.through(request)}"
+    line = "\n".join([f"{by} {asked}{about}", *reason])
     if not is_exact:
         line += f"\nThis change is too long to show here. See its card in <#{row.channel_id}>."
     # A change that isn't shown in full can't be decided here.

@@ -62,6 +62,17 @@ def who(person: Who) -> str:
     return text.escape(person.name, 80)
 
 
+def through(request: Request) -> str:
+    """Return the program that asked in the requester's name: ` (through *ci*)`, or ""."""
+    client = request.requested.client
+    return f" (through *{text.escape(client)}*)" if client else ""
+
+
+def asker(request: Request) -> str:
+    """Return the name of whoever asked, and the program that did it for them, if any."""
+    return f"{who(request.requester)}{through(request)}"
+
+
 def mentions(holders: Sequence[str]) -> str:
     """Return mentions of people and groups, which notify them. `"*"` notifies nobody."""
     return " ".join(map(_mention, holders))
@@ -307,7 +318,7 @@ def summary(request: Request, show: Show) -> str:
         # Reasons can contain identities.
         why, because = "", ""
     change = change_of(request, show)
-    by = who(request.requester)
+    by = asker(request)
     said = (
         outcome_of(request),
         ", later undone" if request.is_undone else "",
@@ -388,9 +399,11 @@ def ago(elapsed: timedelta) -> str:
     return f"{text.duration(elapsed // JUST_NOW * 60)} ago"
 
 
-def also_open(related: Sequence[Request]) -> list[str]:
+def also_open(related: Sequence[Request], *, is_named: bool = True) -> list[str]:
     """Return a line with the other open requests for the same people, or none."""
-    others = [f"{change_of(other)}, by {who(other.requester)}" for other in related]
+    others = [
+        f"{change_of(other)}{f', by {asker(other)}' if is_named else ''}" for other in related
+    ]
     more = len(others) - RELATED_SHOWN
     if more > 0:
         others[RELATED_SHOWN:] = [f"{more} more"]

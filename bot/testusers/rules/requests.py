@@ -47,12 +47,16 @@ class Requested:
     Attributes:
         presets: The names of the presets that stood for people when the change was requested.
         card_version: The version of what the card says, which goes up when the effect changes.
+        client: The gateway client that asked in the requester's name, if any.
+        text_sha256: The hash of the text that the client sent, which identifies repeats.
     """
 
     reason: str = ""
     presets: tuple[str, ...] = ()
     without_approval: bool = False
     card_version: int = 1
+    client: str = ""
+    text_sha256: str = ""
 
 
 @dataclass(frozen=True)
@@ -152,6 +156,19 @@ class Request:
         )
 
     @property
+    def asker(self) -> str:
+        """The requester's name, and the program that asked in their name, if any."""
+        client = self.requested.client
+        return f"{self.requester.name}{f' (through {client})' if client else ''}"
+
+    @property
+    def decision(self) -> tuple[str | None, str | None]:
+        """The name of whoever decided, unless it's pending, and the reason of a denial."""
+        by = self.round.decided_by if self.state is not State.PENDING else None
+        reason = self.round.denial_reason if self.state is State.DENIED else None
+        return by.name if by else None, reason
+
+    @property
     def approvers(self) -> tuple[Who, ...]:
         """Whoever approved the request: people, or an automatic rule. Empty without approval."""
         if self.round.rule and self.round.decided_by:
@@ -220,7 +237,7 @@ class Request:
                 yield replace(person, wants=Wants.REMOVE, shown=Effect.REMOVE)
 
     def is_the_same(self, other: "Request") -> bool:
-        """Return True if another request asks for the same people, ends of access and reason."""
+        """Return True if another request asks for the same in the same way."""
         return (self.flow.key, self.asked) == (other.flow.key, other.asked)
 
     @property
@@ -230,7 +247,8 @@ class Request:
             (person.identity, person.wants, person.asked_end, person.asked_seconds)
             for person in self.people
         }
-        return people, self.requested.reason, self.undo_of
+        by = self.requested.client, self.requested.text_sha256
+        return people, self.requested.reason, self.undo_of, by
 
 
 @dataclass(frozen=True)
@@ -245,7 +263,7 @@ class Asked:
     """
 
     flow: Flow
-    dropped: Change
+    dropped: Change = NO_CHANGE
     request: Request | None = None
     related: Sequence[Request] = ()
     is_repeated: bool = False

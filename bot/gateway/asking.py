@@ -1,0 +1,162 @@
+"""Programs that ask for changes to test users, and read what became of them, over HTTP."""
+
+import hashlib
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+from aiohttp import web
+from cachetools import TTLCache
+
+from bot.errors import (
+    Conflict,
+    GatehouseError,
+    NotFound,
+    Refused,
+    TooManyCommands,
+    UnknownPerson,
+    UsageError,
+)
+from bot.gateway.answers import message, whole_seconds
+from bot.gateway.rules import GatewayRefusal, forbidden, malformed
+from bot.slack.parse import escaped
+from bot.slack.people import Pace, is_not_found
+from bot.store.audit_entry import BOT
+from bot.testusers import asking
+from bot.testusers.asking import Program, TooManyOpen
+from bot.testusers.parse.command import ChangeRequest, parse_testusers
+from bot.testusers.parts import Parts
+from bot.testusers.rendering import answer_to_program
+from bot.testusers.rules.requests import Asked
+
+PATH = "/testusers"
+MOST_BYTES = 64 * 1024
+OPEN_RETRY_SECONDS = 60.0
+AUDIT_SECONDS = 60.0
+REQUEST_ID = re.compile("[0-9a-f]{1,32}")
+UNKNOWN = "This client hasn't made a request with this ID."
+ONLY_CHANGES = "A program can only use “add” and “remove”, without “now”."
+STARTING = "Gatehouse is still starting. Please try again in a moment."
+NOT_TEXT = "Send the text that you would type after /testusers, in UTF-8, and nothing around it."
+
+ReadBody = Callable[[int], Awaitable[bytes]]
+"""Gets the most bytes to read, and returns the body."""
+
+
+@dataclass(eq=False)
+class Programs:
+    """Answers requests to `/testusers` in the name of each client's owner."""
+
+    bot: Parts
+    pace: Pace
+    _recorded: TTLCache[tuple[str, str], None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._recorded = TTLCache(1000, AUDIT_SECONDS, timer=self.bot.clock.monotonic)
+
+    async def answer(self, request: web.BaseRequest, client: str, read: ReadBody) -> web.Response:
+        """Return the response to a client's request, or raise GatewayRefusal."""
+        _, _, request_id = request.raw_path.partition("?")[0].removeprefix(PATH).partition("/")
+        is_post = request.raw_path.partition("?")[0] == PATH
+        allowed = "POST" if is_post else "GET"
+        if request.method != allowed:
+            answer = message(HTTPStatus.METHOD_NOT_ALLOWED, f"Only {allowed} is possible here.")
+            answer.headers["Allow"] = allowed
+            return answer
+        body = await read(MOST_BYTES)
+        owner = self.bot.settings.gateway_clients[client].owner
+        try:
+            if owner is None:
+                raise forbidden(f"The client {client} has no owner, so it can't ask for changes.")
+            self.pace.require(client, "requests" if is_post else "questions")
+            program = Program(client, owner, hashlib.sha256(body.strip()).hexdigest())
+            if is_post:
+                return await self._asked(program, request.content_type, body)
+            return await self._told(program, request_id)
+        except GatehouseError as error:
+            refusal = _refusal(error)
+            if refusal.status == HTTPStatus.FORBIDDEN:
+                await self._record(client, owner or BOT, refusal.sentence)
+            if refusal.status != HTTPStatus.TOO_MANY_REQUESTS:
+                raise refusal from error
+            answer = message(refusal.status, refusal.sentence)
+            seconds = OPEN_RETRY_SECONDS
+            if isinstance(error, TooManyCommands):
+                seconds = error.retry_after_seconds
+            answer.headers["Retry-After"] = whole_seconds(seconds)
+            return answer
+
+    async def _asked(self, program: Program, content_type: str, body: bytes) -> web.Response:
+        bot = self.bot
+        async with bot.database.read_only(sees_snapshot=False) as tx:
+            request = await asking.asked_before(tx, program, await tx.now())
+        if request is not None:
+            return await self._object(HTTPStatus.ACCEPTED, Asked(request.flow, request=request))
+        requested = _change_in(content_type, body)
+        if not bot.people.is_ready:
+            raise UnknownPerson(STARTING)
+        asked = await asking.ask_for(bot, program, requested)
+        status = HTTPStatus.OK if asked.request is None else HTTPStatus.ACCEPTED
+        return await self._object(status, asked)
+
+    async def _told(self, program: Program, request_id: str) -> web.Response:
+        request = None
+        if REQUEST_ID.fullmatch(request_id):
+            request = await asking.made_by(self.bot, program, request_id)
+        if request is None:
+            raise GatewayRefusal(HTTPStatus.NOT_FOUND, "not_found", UNKNOWN)
+        decided_by, reason = request.decision
+        more = {"decided_by": decided_by, "reason": reason}
+        return await self._object(HTTPStatus.OK, Asked(request.flow, request=request), **more)
+
+    async def _object(self, status: int, asked: Asked, **more: str | None) -> web.Response:
+        request = asked.request
+        told = {"request": request and request.id, "state": request and request.state, **more}
+        return message(status, await answer_to_program(self.bot, asked), **told)
+
+    async def _record(self, client: str, owner: str, reason: str) -> None:
+        """Record a refusal in the audit log, at most once a minute for a client and reason."""
+        if (client, reason) in self._recorded:
+            return
+        self._recorded[client, reason] = None
+        detail = {"client": client, "reason": reason}
+        await self.bot.people.record_refusal(owner, "request", detail)
+
+
+def _change_in(content_type: str, body: bytes) -> ChangeRequest:
+    """Return the change that the body asks for.
+
+    Raises:
+        UsageError: The text can't be parsed.
+        GatewayRefusal: The body isn't a text, or the text isn't a change that a program can make.
+    """
+    kind = content_type.casefold()
+    if kind == "application/json" or kind.startswith("multipart/"):
+        raise malformed(NOT_TEXT)
+    try:
+        typed = body.decode().strip()
+    except UnicodeDecodeError:
+        raise malformed(NOT_TEXT) from None
+    requested = parse_testusers(escaped(typed))
+    if not isinstance(requested, ChangeRequest) or requested.now:
+        raise malformed(ONLY_CHANGES)
+    return requested
+
+
+def _refusal(error: GatehouseError) -> GatewayRefusal:
+    """Return an error with the status that tells the program whether and how to go on."""
+    match error:
+        case GatewayRefusal():
+            return error
+        case UsageError() | NotFound():
+            status = HTTPStatus.BAD_REQUEST
+        case TooManyCommands() | TooManyOpen():
+            status = HTTPStatus.TOO_MANY_REQUESTS
+        case UnknownPerson() if not is_not_found(error.__cause__):
+            status = HTTPStatus.SERVICE_UNAVAILABLE
+        case Refused() | Conflict():
+            status = HTTPStatus.FORBIDDEN
+        case _:
+            status = HTTPStatus.SERVICE_UNAVAILABLE
+    return GatewayRefusal(status, error.outcome, error.sentence)
