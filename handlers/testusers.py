@@ -229,7 +229,11 @@ class Testusers:
     async def request_of_form(self, person: Person, body: Body) -> Message | None:
         """Make the request described in a submitted form."""
         typed = parse_form(_typed_form(payloads.part(body, "view")))
-        return await self._request(person, typed) if isinstance(typed, ChangeRequest) else None
+        if not isinstance(typed, ChangeRequest):
+            return None
+        answer = await self._request(person, typed)
+        await asking.redraw_home(self._bot, person)
+        return answer
 
     async def suggest(self, person: Person, body: Body) -> list[SlackBlock]:
         """Return the flows that match the text in the form's flow input."""

@@ -39,10 +39,14 @@ def toml_table(table: Mapping[str, object]) -> str:
         place.append(_key(next(iter(table))))
         table = inner
     heading = f"[{'.'.join(place)}] " if place else ""
-    lines = [
-        f"{_key(key)} = {json.dumps(value, ensure_ascii=False)}" for key, value in table.items()
-    ]
+    lines = [f"{_key(key)} = {_value(value)}" for key, value in table.items()]
     return heading + "; ".join(lines)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{_key(key)} = {_value(one)}' for key, one in value.items())} }}"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _key(name: str) -> str:

@@ -355,3 +355,9 @@ async def extension(bot: Parts, filled: Prefilled) -> Prefilled:
     if not people:
         raise Conflict("Nobody has this access anymore, so there's nothing to extend.")
     return replace(filled, identities=tuple(people), until=until)
+
+
+async def redraw_home(bot: Parts, person: Person) -> None:
+    """Draw a person's Home tab again, because they may have opened the form from it."""
+    async with bot.database.transaction() as tx:
+        await bot.refresh_home(tx, person.slack_user_id)

@@ -32,6 +32,8 @@ async def test_a_newcomer_approves_in_four_clicks_and_a_form(
     await fill_in(page.get_by_role("dialog", name="Test users"), "welcome", "+15550188")
     await expect(home_of(person)).to_contain_text("Waiting for approval")
     await person.act_as("Ada")
+    # The tab is drawn when it's opened.
+    await page.get_by_role("link", name="Home").click()
     waiting = home_of(person).locator("[data-block]:has-text('+15550188') + [data-block]")
     approve = waiting.get_by_role("button", name="Approve")
     await approve.click()
@@ -42,7 +44,6 @@ async def test_a_newcomer_approves_in_four_clicks_and_a_form(
     (card,) = [card for card in cards if "+15550188" in card.all_text]
     await sandbox.slack.until(lambda: "Applied" in card.all_text)
     await person.act_as("Otto")
-    # The tab is drawn when it's opened.
     await page.get_by_role("link", name="Home").click()
     await expect(home_of(person)).to_contain_text("approved by Ada Approver")
 

@@ -181,7 +181,7 @@ def plain(said: str) -> str:
     said = re.sub(r" \(`FW\w+`\)", "", said).replace("<#C0APPROVALS>", "#approvals")
     said = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "11:04 UTC", said)
     said = re.sub(r"\d\d:\d\d:\d\d UTC", "11:04:00 UTC", said)
-    return re.sub(r"person:\d+", "person:1", said).replace("*", "").replace("`", "")
+    return re.sub(r"person:n\d+", "person:n1", said).replace("*", "").replace("`", "")
 
 
 def table(rows: Iterable[Sequence[str]], head: Sequence[str] = HEAD) -> str:

@@ -91,13 +91,13 @@ async def test_new_spelling_of_the_service_is_the_identity(world, monkeypatch):
         "_store",
         lambda request, state, sid, sent: real(request, state, sid, [s.lower() for s in sent]),
     )
-    message = await world.applied("add welcome mailto:Jane@Example.com for 2h")
-    assert "The service stores this as `mailto:jane@example.com`" in message.all_text
-    assert posts(world) == [["mailto:Jane@Example.com".lower()]]
+    message = await world.applied("add welcome chat:Jane@Example.com for 2h")
+    assert "The service stores this as `chat:jane@example.com`" in message.all_text
+    assert posts(world) == [["chat:Jane@Example.com".lower()]]
     listed = (await world.ask(OTTO, "/testusers", "list welcome")).all_text
     assert "approved by Ada Approver" in listed
-    again = await world.ask(OTTO, "/testusers", "add welcome MAILTO:jane@example.com")
-    assert "keep `mailto:jane@example.com` on *welcome*" in again.all_text
+    again = await world.ask(OTTO, "/testusers", "add welcome CHAT:jane@example.com")
+    assert "keep `chat:jane@example.com` on *welcome*" in again.all_text
     await world.click(OTTO, message, "Undo")
     undo = await world.card(2)
     await world.approve(undo, "Applied")

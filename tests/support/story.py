@@ -1,6 +1,6 @@
 """Makes requests and presses buttons in drills, and checks the results.
 
-card = await story.request("person:1")
+card = await story.request("person:n1")
 await story.press("U0APPROVER", card, "Approve", "applied")
 """
 
@@ -32,7 +32,7 @@ TOLD = {
 # What the requester's Home tab says about a request.
 AT_HOME = {"pending": "Waiting for approval", "cancelled": "Cancelled", "applied": "Applied"}
 TRUE_SECONDS = 30.0
-IDENTITY = re.compile(r"person:\d{4,}")
+IDENTITY = re.compile(r"person:n\d{4,}")
 IS_UNDO = "Undoes "
 
 
@@ -80,7 +80,7 @@ class Story:
 
     def new_identity(self) -> str:
         """Return an identity that has not been used before."""
-        return f"person:{next(self._numbers):04d}"
+        return f"person:n{next(self._numbers):04d}"
 
     async def request(self, identity: str = "", flow: str = "welcome", extra: str = "") -> Message:
         """Make a request to add an identity, and return the card."""
