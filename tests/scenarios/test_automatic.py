@@ -31,14 +31,14 @@ async def test_addition_within_the_rule_is_applied_at_once(world):
     message = await world.card()
     rule = (
         "The rule `auto` in FLOW_POLICIES (this flow) allows at most 4 h of access (1 of 2"
-        " requests used today)"
+        " requests used in the last 24 h)"
     )
     await world.shows(message, "*Applied*", rule)
     assert message.buttons == ["Undo"]
     assert "<@" not in message.all_text
     assert world.flow.identities == ["+1"]
     message = await world.asked("remove welcome +1")
-    await world.shows(message, "*Applied*", "2 of 2 requests used today")
+    await world.shows(message, "*Applied*", "2 of 2 requests used in the last 24 h")
     message = await world.asked("add welcome +2 for 2h")
     assert message.buttons == ["Approve", "Deny", "Cancel"]
 

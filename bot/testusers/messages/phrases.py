@@ -99,7 +99,7 @@ def rule_named(rule: ApprovedByRule) -> str:
     longest = text.duration(rule.longest_seconds)
     return (
         f"The rule `auto` in {text.escape(rule.source)} allows at most {longest} of access"
-        f" ({rule.used} of {rule.a_day} requests used today)"
+        f" ({rule.used} of {rule.a_day} requests used in the last 24 h)"
     )
 
 
