@@ -26,8 +26,9 @@ from bot.services.errors import ServiceTimeout
 from bot.slack.received_events import ReceivedEvents
 from bot.store.engine import Database
 from bot.testusers import asking, presets, store
+from bot.testusers.asking import Program
 from bot.testusers.interactions import StoredInteraction, store_click
-from bot.testusers.parse.command import parse_testusers
+from bot.testusers.parse.command import ChangeRequest, parse_testusers
 from tests.simulation.days import inline_sqlite
 from tests.simulation.days.homes import Homes
 from tests.simulation.days.inventory import CLIENTS, KEY, Inventory, make_limits_small
@@ -185,6 +186,8 @@ class Day:
     async def _do_something(self, process: Process) -> None:
         if self.random.random() < 0.2:
             self._look_at_organizations()
+        elif self.random.random() < 0.1:
+            self._ask_as_a_program()
         elif self.random.random() < 0.3 or not self.known:
             await self._ask(process)
         elif self.random.random() < 0.1:
@@ -219,6 +222,25 @@ class Day:
             other = self.random.choice(self._alive() or [process])
             other.run(_quietly(self._deliver(other, asker, text, delivery)))
         await self._deliver(process, asker, text, delivery)
+
+    def _ask_as_a_program(self) -> None:
+        """Send the same text up to three times, to any processes."""
+        self.deliveries += 1
+        text = f"add welcome {self.random.choice(IDENTITIES)} for 5m because {self.deliveries}"
+        self.loop.trace(f"program {text}")
+        alive = self._alive()
+        for process in alive and self.random.choices(alive, k=self.random.choice((1, 2, 3))):
+            process.run(_quietly(self._send(process, text)))
+
+    async def _send(self, process: Process, text: str) -> None:
+        assert process.bot is not None
+        command = parse_testusers(text)
+        assert isinstance(command, ChangeRequest)
+        asked = await asking.ask_for(process.bot, Program("ci", OTTO, text), command)
+        if asked.request is not None:
+            first = self.asked.setdefault(text, asked.request.id)
+            self.twice.append((first, asked.request.id))
+            self.known.append(asked.request.id)
 
     async def _deliver(self, process: Process, asker: str, text: str, delivery: str) -> None:
         assert process.bot is not None

@@ -263,7 +263,12 @@ class Process:
         policy = default_policy(flow_policies={SURVEY: survey})
         self.people = People(directory, policy, clock, database)
         self.people.meet(TEAM, "U0BOT")
-        settings = default_settings(**outside.rules, remind_hours=remind_hours)
+        settings = default_settings(
+            **outside.rules,
+            remind_hours=remind_hours,
+            gateway_clients={"ci": SimpleNamespace(auto=False)},
+            may_ask=lambda *_: True,
+        )
         bot = SimpleNamespace(
             settings=settings,
             clock=clock,
