@@ -355,6 +355,20 @@ async def test_unavailable_services_are_503(script):
     assert (await script.ask("add survey +1")).status == 403
 
 
+async def test_an_owner_whom_slack_does_not_tell_about_is_503(script):
+    script.world.slack.workspace.faults.status("users.info", 500, times=20)
+    answer = await script.ask()
+    assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
+    assert await script.refusals() == []
+
+
+async def test_an_unknown_owner_is_403_and_audited_once(sqlite_url):
+    gone = {"owner": "U0GONE", "flows": ["welcome"]}
+    async with running(sqlite_url, gateway_clients=clients(gone=gone)) as script:
+        assert [(await script.ask(client="gone")).status for _ in range(2)] == [403, 403]
+        assert len(await script.refusals()) == 1
+
+
 async def change_clients(world: World, **changed) -> None:
     """Let the bot run with other clients, as after a restart with other settings."""
     settings = read_settings({**world.environment, "GATEWAY_CLIENTS": clients(**changed)})
