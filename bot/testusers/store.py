@@ -109,8 +109,9 @@ _REMOVED_THEM = select(request_people.c.request_id).where(
     request_people.c.did == "made",
     request_people.c.over.is_(None),
 )
-# Locks are always taken in this order.
-_LOCKING = _REQUESTS.order_by(requests.c.id, _POSITION).with_for_update(of=requests)
+# Locks are always taken in this order. The requests are loaded in a statement of its own, because
+# PostgreSQL would show their people as they were before it waited for the lock.
+_LOCKING = select(requests.c.id).order_by(requests.c.id).with_for_update()
 _LOCKED = _LOCKING.where(_HAS_ID | requests.c.id.in_(_REMOVED_THEM))
 _LOCKED_IN_FLOW = _LOCKING.where(
     requests.c.state == State.APPLYING, requests.c.flow_key == bindparam("its_flow")
@@ -146,12 +147,14 @@ async def lock_requests(
     Requests that removed any of the people `removed` from the flow are included, as long as that
     can be undone.
     """
-    return await _load(tx, _LOCKED, {"its_ids": [*request_ids], **_of_people(flow_key, removed)})
+    values = {"its_ids": [*request_ids], **_of_people(flow_key, removed)}
+    return await requests_with(tx, [*await tx.connection.scalars(_LOCKED, values)])
 
 
 async def lock_approved(tx: Transaction, flow_key: str) -> list[Request]:
     """Return a flow's approved requests, and lock them until the transaction ends."""
-    return await _load(tx, _LOCKED_IN_FLOW, {"its_flow": flow_key})
+    ids = await tx.connection.scalars(_LOCKED_IN_FLOW, {"its_flow": flow_key})
+    return await requests_with(tx, [*ids])
 
 
 async def requests_in(tx: Transaction, *states: State, flow_key: str = "") -> list[Request]:

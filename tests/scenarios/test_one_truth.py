@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import text
 
 from bot.approvals.rules import Act, State
 from bot.errors import Conflict
@@ -14,6 +15,8 @@ from bot.flows.tables import flow_lists
 from bot.services.errors import ServiceFailed, ServiceTimeout
 from bot.store.engine import Database
 from bot.testusers import store
+from bot.testusers.rules.people import Over
+from bot.testusers.work import Work
 from sandbox.services.faults import Fault, FaultKind
 from sandbox.slack.messages import interactive
 from tests.support.testusers import WELCOME, FakeFlowService, wanted
@@ -178,8 +181,8 @@ SPELLINGS = ("Bob@Example.com", "bob@example.com")
 
 
 async def test_one_person_in_two_spellings_is_asked_about_in_a_request_and_a_preset(world):
-    for text in (f"add welcome {' '.join(SPELLINGS)}", f"preset save team {' '.join(SPELLINGS)}"):
-        answer = await world.ask(OTTO, "/testusers", text)
+    for typed in (f"add welcome {' '.join(SPELLINGS)}", f"preset save team {' '.join(SPELLINGS)}"):
+        answer = await world.ask(OTTO, "/testusers", typed)
         assert "are two spellings of one person" in answer.all_text
     assert world.cards() == []
 
@@ -335,6 +338,31 @@ async def test_undo_twice_at_once_is_one_request(postgres_url, clock):
     await second.close()
 
 
+@pytest.mark.postgres
+async def test_a_request_is_loaded_as_it_is_after_waiting_for_its_lock(postgres_url, clock):
+    database = Database(postgres_url, clock)
+    process = Workflows(database, clock)
+    request = await process.applied("add welcome +1")
+
+    async def load():
+        async with database.transaction() as tx:
+            (found,) = await store.lock_requests(tx, [request.id])
+            return found.version, found.people[0].over
+
+    async with database.transaction() as tx:
+        work = Work(process, tx, await tx.now())
+        stored = await work.request(request.id)
+        ended = stored.people[0].ended(Over.ENDED, work.at)
+        work.put(replace(stored, people=(ended,)))
+        await work.write()
+        loading = asyncio.create_task(load())
+        waits = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        while not await tx.connection.scalar(waits):
+            pass
+    assert await loading == (stored.version + 1, Over.ENDED)
+    await database.close()
+
+
 @pytest.mark.parametrize("removal_first", [True, False])
 async def test_a_removal_and_an_addition_of_one_person_are_both_made(process, removal_first):
     process.service.lists[WELCOME] = ["+1"]
@@ -413,3 +441,27 @@ async def test_a_request_is_kept_while_somebody_has_access_by_it(process):
     async with process.database.read_only() as tx:
         assert await store.load_request(tx, denied.id) is None
         assert await store.load_request(tx, request.id) is not None
+
+
+@pytest.mark.parametrize("auto", [[OTTO], [ADA]])
+async def test_retry_keeps_the_approval_of_a_rule_that_names_the_requester(sqlite_url, auto):
+    def settings(people):
+        rule = {"from": people, "longest": "4h", "a_day": 5}
+        policy = {"approvals_needed": 2, "auto": rule}
+        return {"inventory_watch": "off", "flow_policies": json.dumps({"welcome": policy})}
+
+    async with empty_world(sqlite_url, **settings([OTTO])) as world:
+        fault = Fault(FaultKind.STATUS, "flow", method="POST", status=403)
+        world.services.state.faults.add(fault)
+        await world.asked("add welcome +1 for 2h")
+        await world.shows(await world.card(), "Failed")
+    async with empty_world(sqlite_url, **settings(auto)) as world:
+        listed = await world.ask(ADA, "/testusers", "history welcome")
+        answer = await world.click(ADA, listed, "Retry")
+        if auto == [ADA]:
+            assert "2 approvals are now needed" in answer.all_text
+        else:
+            assert "Trying again" in answer.all_text
+            await world.told(OTTO, "*Applied*")
+            listed = await world.ask(OTTO, "/testusers", "list welcome")
+            assert "approved by an automatic rule" in listed.all_text
