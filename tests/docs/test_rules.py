@@ -1,4 +1,4 @@
-"""Test that the alert rules are valid and documented, and that alerts fire on the first event."""
+"""Test that alert rules are valid, documented and fire, and that one module writes requests."""
 
 import re
 import shutil
@@ -62,3 +62,25 @@ def test_rules_look_at_metrics_that_there_are() -> None:
     for rule in rules():
         for name in re.findall(r"gatehouse_\w+", rule["expr"]):
             assert re.sub(r"_(total|bucket)$", "", name) in known
+
+
+def test_only_one_module_writes_requests_and_their_people() -> None:
+    write = re.compile(
+        r"(?:\b(?:insert|update|delete|upsert|insert_into)\((?:tx, )?(?:requests|request_people)\b"
+        r"|\b(?:requests|request_people)\.(?:insert|update|delete)\()"
+    )
+    writers = {
+        (path.relative_to(ROOT).as_posix(), found)
+        for path in [*ROOT.glob("bot/**/*.py"), *ROOT.glob("handlers/**/*.py")]
+        if "migrations" not in path.parts
+        for found in write.findall(path.read_text("utf-8"))
+    }
+    assert writers == {
+        ("bot/testusers/work.py", "update(requests"),
+        ("bot/testusers/work.py", "update(request_people"),
+        ("bot/testusers/work.py", "requests.insert("),
+        ("bot/testusers/work.py", "request_people.insert("),
+        # Retention.
+        ("bot/testusers/store.py", "delete(requests"),
+        ("bot/testusers/store.py", "delete(request_people"),
+    }

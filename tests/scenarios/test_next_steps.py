@@ -267,6 +267,6 @@ async def test_undo_answers_with_a_link_to_its_card(world):
 async def test_answer_says_that_slack_has_not_taken_the_card_yet(world):
     world.slack.workspace.faults.ratelimit("chat.postMessage", retry_after=60)
     answer = await world.ask(OTTO, "/testusers", "add welcome +15550100")
-    assert "The card will appear in a moment." in answer.all_text
+    assert "I couldn't post the card yet, but I'll keep trying." in answer.all_text
     assert answer.buttons == ["Cancel"]
     assert "/archives/" not in answer.all_text

@@ -19,7 +19,7 @@ from bot.testusers.rules.requests import Asked, Preset, Request
 PRESETS_SHOWN = 50
 PRESET_EXAMPLE = "/testusers preset save demo-team +15550100 +15550101"
 NOTHING = "There's nothing to change on {}, so I didn't make a request."
-NOT_POSTED = "The card will appear in a moment."
+NOT_POSTED = "I couldn't post the card yet, but I'll keep trying."
 
 
 def asked(asked: Asked, channel_id: str, *more: str) -> Message:
