@@ -16,7 +16,7 @@ from bot.approvals.rules import (
 )
 from bot.errors import Conflict, Refused
 from bot.flows.rules.flows import Flow, find_flow
-from bot.flows.rules.identities import identities_problem
+from bot.flows.rules.identities import identities_problem, plain
 from bot.flows.store import see_list
 from bot.permissions import Permission, Person
 from bot.store.audit_entry import BOT
@@ -345,16 +345,16 @@ async def extension(bot: Parts, filled: Prefilled) -> Prefilled:
     flow_key = bot.flows.named(filled.flow).key
     async with bot.database.read_only(sees_snapshot=False) as tx:
         access = await store.access_for(tx, flow_key, filled.identities)
-    people, until = list[str](), None
-    for identity in filled.identities:
-        held = access.get(identity)
-        if held is not None and held.ends_at is not None:
-            people.append(identity)
+    people, until = dict[str, str](), None
+    # The service may spell people differently from the button by now.
+    for held in access.values():
+        if held.ends_at is not None:
+            people.setdefault(plain(held.spelling), held.spelling)
             later = held.ends_at + (held.ends_at - held.since)
             until = max(later, until or later)
     if not people:
         raise Conflict("Nobody has this access anymore, so there's nothing to extend.")
-    return replace(filled, identities=tuple(people), until=until)
+    return replace(filled, identities=tuple(people.values()), until=until)
 
 
 async def redraw_home(bot: Parts, person: Person) -> None:

@@ -411,6 +411,19 @@ async def test_who_has_access_no_more_is_not_extended(world):
     assert "Nobody has this access anymore" in answer.all_text
 
 
+async def test_who_is_spelled_in_another_way_by_now_is_extended(world):
+    await world.applied(f"add welcome {SPELLINGS[0]} +1 for 2h")
+    mine = await world.ask(OTTO, "/testusers", "mine")
+    world.flow.identities[:] = [SPELLINGS[1], "+1"]
+    await world.later(timedelta(minutes=2))
+    await world.ask(OTTO, "/testusers", "list welcome")
+    card = world.cards()[0]
+    await world.shows(card, "The service stores this as", SPELLINGS[1])
+    await world.slack.click(OTTO, mine, "Extend")
+    view = await world.form()
+    assert f"{SPELLINGS[1]}\\n+1" in json.dumps(view.blocks)
+
+
 async def test_a_restart_without_a_change_updates_no_card(sqlite_url):
     async with empty_world(sqlite_url) as world:
         for number in range(5):
