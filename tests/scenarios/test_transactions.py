@@ -1,6 +1,7 @@
 """A request and its approval need only a few database transactions and round trips."""
 
 import asyncio
+from datetime import timedelta
 
 import psycopg
 import pytest
@@ -17,6 +18,8 @@ def nothing_else_to_do(monkeypatch):
     monkeypatch.setattr("bot.store.job_loop.POLL_SECONDS", 3600.0)
     monkeypatch.setattr("bot.store.job_loop.RENEW_SECONDS", 3600.0)
     monkeypatch.setattr("bot.checks.health.EVERY", {})
+    # The Home tab of whoever clicked is drawn a moment later.
+    monkeypatch.setattr("bot.home.publishing.MOMENT", timedelta(hours=1))
 
 
 @pytest.fixture
