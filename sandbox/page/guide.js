@@ -52,7 +52,7 @@ const STEPS = [
     as: OTTO,
     channel: GENERAL,
     text: `/testusers add practice ${NUMBER} for 2h because trying the new draft`,
-    isDone: () => isOnCard(/\*Applied\*.*The rule .*used today/),
+    isDone: () => isOnCard(/\*Applied\*.*The rule .*requests used/),
   },
   {
     title: "Block an organization",
