@@ -1,9 +1,7 @@
 """People use the Home tab, shortcuts, and direct messages with the bot."""
 
-from contextlib import suppress
-
 import pytest
-from playwright.async_api import Locator, TimeoutError, expect  # noqa: A004 - playwright's name
+from playwright.async_api import Locator, expect
 
 from sandbox.launch import Sandbox
 from sandbox.services.state import WELCOME_FLOW
@@ -29,6 +27,12 @@ async def test_a_newcomer_approves_in_four_clicks_and_a_form(
     person: Person, sandbox: Sandbox
 ) -> None:
     page = person.page
+    # Home shows the ten oldest requests, and other tests leave some waiting.
+    for left in sandbox.slack.workspace.messages("C0APPROVALS"):
+        if "Cancel" in left.buttons:
+            await sandbox.slack.click("U0ADMIN", left, "Approve")
+            await sandbox.slack.click("U0APPROVER", left, "Approve")
+            await sandbox.slack.until(lambda left=left: "Approve" not in left.buttons)
     await page.get_by_role("link", name="Home").click()
     await home_of(person).get_by_role("button", name="Change test users").click()
     await fill_in(page.get_by_role("dialog", name="Test users"), "welcome", "+15550188")
@@ -37,11 +41,6 @@ async def test_a_newcomer_approves_in_four_clicks_and_a_form(
     # The tab is drawn when it's opened.
     waiting = home_of(person).locator("[data-block]:has-text('+15550188') + [data-block]")
     approve = waiting.get_by_role("button", name="Approve")
-    for _ in range(10):
-        await page.get_by_role("link", name="Home").click()
-        with suppress(TimeoutError):
-            await approve.wait_for(timeout=5000)
-            break
     await approve.click()
     flow = sandbox.services.state.flows[WELCOME_FLOW]
     await sandbox.services.state.until(lambda: "+15550188" in flow.identities)
