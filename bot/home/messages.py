@@ -115,13 +115,13 @@ def _limits(
 ) -> list[SlackBlock]:
     lines = []
     for name, incident in blocks:
-        where = f"*{text.escape(name, 80)}* ({incident.key.data_center})"
+        where = f"*{text.escape(name, 80)}*{incident.key.center}"
         block = incident.blocks.longest
         when = f" {again(block, incident.now)}" if block else ""
         lines.append(f":no_entry: {where} is blocked (code {incident.code}).{when}")
     for name, standing in closest:
         kind = max(standing.meters, key=lambda kind: standing.meters[kind].share)
-        where = f"*{text.escape(name, 80)}* ({standing.key.data_center})"
+        where = f"*{text.escape(name, 80)}*{standing.key.center}"
         meter = standing.meters[kind]
         lines.append(f"{MARKS[standing.state]} {where}: {meter} {WORDS[kind]}")
     if not lines:

@@ -47,6 +47,11 @@ class OrganizationKey:
         return self.organization_id if self.is_api else self.data_center
 
     @property
+    def center(self) -> str:
+        """The data center to add to the organization's name, which is empty for an API."""
+        return "" if self.is_api else f" ({self.data_center})"
+
+    @property
     def path(self) -> str:
         """The key as text, for button values and job subjects. `of_path` parses it."""
         return f"{self.data_center}/{self.organization_id}"
@@ -152,8 +157,8 @@ class Place:
 
     @property
     def label(self) -> str:
-        """The organization's name and data center, for menus and suggestions."""
-        return f"{self.organization.name[:CHOICE_CHARACTERS]} ({self.data_center})"
+        """The organization's name and its data center, for menus and suggestions."""
+        return self.organization.name[:CHOICE_CHARACTERS] + self.key.center
 
     @cached_property
     def folded_name(self) -> str:
@@ -248,10 +253,11 @@ class Directory:
             near = {place.key.path: place.label for place in parts[:MEANT]}
             near = near or self.closest(text)
             question = " Did you mean one of these?" if near else ""
-            raise NotFound(
-                f"No organization is called {quoted}.{hint} Use /orgs <text> to search by part of a"
-                f" name.{question}"
-            ).suggesting(text, near)
+            # `/orgs` doesn't list other APIs.
+            lists = any(report.data_center != API for report in self.reports)
+            search = " Use /orgs <text> to search by part of a name." if lists else ""
+            sentence = f"No organization is called {quoted}.{hint}{search}{question}"
+            raise NotFound(sentence).suggesting(text, near)
         return matches[0]
 
     def closest(self, text: str) -> dict[str, str]:
@@ -270,10 +276,10 @@ class Directory:
 
 def _ambiguous(matches: Sequence[Place], quoted: str) -> Ambiguous:
     # The same ID can exist in several data centers.
-    choices = {
-        place.key.path: f"{place.organization.name[:CHOICE_CHARACTERS]} ({place.key})"
-        for place in matches[:CANDIDATES]
-    }
+    choices = {}
+    for place in matches[:CANDIDATES]:
+        identity = "" if place.key.is_api else f" ({place.key})"
+        choices[place.key.path] = place.organization.name[:CHOICE_CHARACTERS] + identity
     example = next(iter(choices))
     sentence = (
         f"{quoted} matches {len(matches):,} organizations. Use the ID, for example {example}."

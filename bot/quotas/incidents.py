@@ -123,20 +123,23 @@ async def probed(tx: Transaction, key: OrganizationKey, terms: Terms, *, passed:
 async def _become(tx: Transaction, account: Standing, blocks: Blocks) -> None:
     """Save the organization's blocks, and update its probe job and alerts."""
     await quotas.save_blocks(tx, account, blocks)
-    job_key = f"{PROBE_JOB}:{account.id}"
     if (block := blocks.longest) is not None:
+        # Another API's test call is the first call of a client after the pause.
         if not account.key.is_api:
-            due_at = datetime.fromtimestamp(block.until, UTC)
-            await jobs.put(tx, Job(job_key, PROBE_JOB, account.key.path, due_at))
+            await jobs.put(tx, _probe_job(account, datetime.fromtimestamp(block.until, UTC)))
         ids = await incidents.open_ids(tx, account.id)
     else:
         # This also drops a job that was scheduled by a refusal during the probe.
-        await jobs.drop(tx, job_key)
+        await jobs.drop(tx, f"{PROBE_JOB}:{account.id}")
         ids = await incidents.close_all(tx, account.id)
     for card in map(card_message, ids):
         await outbox.put(tx, card)
         if not blocks:
             await outbox.put(tx, OutboxMessage(card.key, NOTE, card.subject))
+
+
+def _probe_job(account: Standing, due_at: datetime) -> Job:
+    return Job(f"{PROBE_JOB}:{account.id}", PROBE_JOB, account.key.path, due_at)
 
 
 async def move(tx: Transaction, terms: Terms, seconds: float) -> None:
@@ -161,7 +164,14 @@ class Probes:
     @property
     def kinds(self) -> dict[str, Kind]:
         """The jobs that make test calls."""
-        return {PROBE_JOB: Kind(self.run, at_once=8)}
+        return {PROBE_JOB: Kind(self.run, plan=self.plan)}
+
+    async def plan(self, tx: Transaction) -> None:
+        """Add a job for each blocked API that was removed, because no client makes a test call."""
+        for account in await accounts.load_all(tx, self.terms):
+            is_removed = account.key.is_api and account.key.organization_id not in self.terms.apis
+            if is_removed and account.blocks:
+                await jobs.put(tx, _probe_job(account, await tx.now()))
 
     async def run(self, job: Job, lease: Lease) -> datetime | None:
         """Make the test call if the block still exists. Return the time to try again, or None."""

@@ -77,15 +77,17 @@ def overview(
     options: list[tuple[str, str]] = []
     for standing in standings[page * ORGANIZATIONS_SHOWN :][:ORGANIZATIONS_SHOWN]:
         name = directory.name_of(standing.key)
-        center = "–" if standing.key.is_api else standing.key.data_center
+        key = standing.key
         state = _state(standing)
         meters = {kind: str(meter) for kind, meter in standing.meters.items()}
         sign = f"{MARKS[standing.state]} {state}"
         numbers = [meters.get(kind, "–") for kind in LimitKind]
-        rows.append((text.shorten(name, 60), sign, *numbers, center))
+        rows.append(
+            (text.shorten(name, 60), sign, *numbers, "–" if key.is_api else key.data_center)
+        )
         used = ", ".join(f"{meter} {kind.in_words}" for kind, meter in meters.items())
-        lines.append(f"{text.escape(name, 60)} ({center}): {used}, {state}")
-        options.append((f"{text.shorten(name, 50)} ({center})", standing.key.path))
+        lines.append(f"{text.escape(name, 60)}{key.center}: {used}, {state}")
+        options.append((f"{text.shorten(name, 50)}{key.center}", key.path))
     controls = block_kit.turns(ids.RATELIMITS_PAGE, page, pages)
     controls.append(block_kit.button("Refresh", f"{ids.RATELIMITS_PAGE}.refresh", str(page)))
     if rows:
@@ -283,7 +285,7 @@ def incident_card(incident: Incident, name: str) -> Message:
     detail = incident.detail
     key = incident.key
     is_api = key.is_api
-    center = "" if is_api or not key.organization_id else f" ({text.escape(key.data_center)})"
+    center = text.escape(key.center) if key.organization_id else ""
     subject = f"*{text.escape(name, 300)}*{center}"
     exceeded = _exceeded(incident)
     headline = f":no_entry: {subject} is blocked, because {exceeded}."

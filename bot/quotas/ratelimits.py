@@ -153,6 +153,8 @@ class RateLimits:
         try:
             return (await self._known_directory()).find(typed, in_part=in_part)
         except (NotFound, Ambiguous):
+            if self.terms.apis and not self.directory.data_centers:
+                raise
             # A new listing may contain the organization, or an exact match for an ambiguous name.
             cause = CallCause(LIST, person.slack_user_id)
             directory = await self.directory.directory(cause, look_again=True)

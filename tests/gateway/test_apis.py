@@ -10,6 +10,8 @@ from aiohttp import web
 
 from bot.checks.services import gateway as check_gateway
 from bot.gateway.clients import token_hash
+from bot.quotas.messages import incident_card
+from bot.quotas.store import incidents
 from bot.settings import SettingsError
 from tests.gateway.conftest import running_gateway
 from tests.gateway.test_declining import open_incidents
@@ -223,6 +225,53 @@ async def test_a_refused_test_doubles_the_pause(sqlite_url):
             # The gateway believes a decline for at most half a second.
             gateway.world.bot.inventory.gateway.forwarder.turns._declines.clear()
         assert len(await open_incidents(gateway)) == 1
+
+
+async def test_an_api_that_was_removed_is_not_blocked_for_ever(database_url):
+    async with running(database_url) as gateway:
+        gateway.upstream.answer = refusing()
+        assert (await get(gateway)).status == 429
+    # As long as the API is in the settings, only a client's call can end the block.
+    async with running(database_url) as gateway:
+        assert (await get(gateway)).headers["Gatehouse-Declined"] == "blocked"
+        assert len(await open_incidents(gateway)) == 1
+    async with running_gateway(database_url) as gateway:
+        await until(lambda: open_incidents(gateway), [])
+        async with gateway.world.bot.database.read_only() as tx:
+            incident = await incidents.load(tx, 1)
+        assert "*Closed*" in incident_card(incident, "xero").text
+        assert "is no longer in the settings" in incident_card(incident, "xero").text
+        assert "xero" not in (await gateway.world.ask("U0VIEWER", "/ratelimits")).all_text
+
+
+def home(world) -> str:
+    view = world.slack.workspace.homes.get("U0VIEWER")
+    return view.all_text if view else ""
+
+
+async def test_its_name_stands_alone(sqlite_url):
+    async with running(sqlite_url, {}) as gateway:
+        world = gateway.world
+        for _ in range(25):
+            assert (await get(gateway)).status == 200
+        await world.slack.open_home("U0VIEWER")
+        await world.slack.until(lambda: "*xero*: 25/30 this minute" in home(world))
+        overview = await world.ask("U0VIEWER", "/ratelimits")
+        assert "xero: 25/30 minute" in overview.text
+        typo = await world.ask("U0VIEWER", "/ratelimits", "xerro")
+        assert "xero" in typo.buttons
+        gateway.upstream.answer = refusing()
+        assert (await get(gateway)).status == 429
+        await world.slack.open_home("U0VIEWER")
+        await world.slack.until(lambda: "*xero* is blocked" in home(world))
+
+
+async def test_an_unknown_name_without_a_data_center_is_said_to_be_unknown(sqlite_url):
+    async with running(sqlite_url) as gateway:
+        unknown = await gateway.world.ask("U0VIEWER", "/ratelimits", "zero")
+        assert "No organization is called “zero”." in unknown.all_text
+        assert "INVENTORY_DATA_CENTERS" not in unknown.all_text
+        assert "/orgs" not in unknown.all_text
 
 
 async def test_ratelimits_shows_it_and_makes_no_call(sqlite_url):
