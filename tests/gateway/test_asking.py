@@ -395,8 +395,10 @@ async def test_what_was_approved_is_not_stopped(script):
     faults.add(Fault(FaultKind.STATUS, "flow", method="POST", status=503))
     await script.world.approve(card, "*Updating the list*")
     await change_clients(script.world, ci=None)
+    assert script.world.flow.history == []
     faults.lift()
     await script.world.shows(card, "*Applied*")
+    assert script.world.flow.history == [["+15550142"]]
 
 
 @pytest.mark.parametrize(

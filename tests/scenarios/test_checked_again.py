@@ -264,4 +264,6 @@ async def test_earlier_approver_whom_slack_no_longer_knows_does_not_count(sqlite
         del world.slack.workspace.people[ADA]
         await world.click(ABEL, message, "Approve")
         await world.shows(message, "*1 of 2 approvals* (Abel Approver)")
+        assert world.flow.history == []
         await world.approve(message, "*Applied*", by=ADAM)
+        assert world.flow.history == [["+1"]]

@@ -132,7 +132,8 @@ async def test_every_click_in_the_tab_draws_it(world):
     await world.asked("add welcome +15550100", by=ADAM)
     before = publishes(world, OTTO)
     await world.slack.click(OTTO, home, "Rate limits")
-    await world.until(lambda: len(publishes(world, OTTO)) == len(before) + 1)
+    await world.until(lambda: len(publishes(world, OTTO)) > len(before))
+    assert publishes(world, OTTO)[:-1] == before
 
 
 async def test_a_block_is_shown(world):
@@ -207,7 +208,8 @@ async def test_every_grant_that_ends_soon_is_counted(world):
     for text in (f"{many} for 2h", *(f"+1777{number} for 3h" for number in range(11))):
         await world.applied(f"add welcome {text}")
     otto = await opened(world, OTTO)
-    await world.shows(otto, "*60 test users* on *welcome* · until", "And 2 more. `/testusers mine`")
+    assert "*60 test users* on *welcome* · until" in otto.all_text
+    assert "And 2 more. `/testusers mine`" in otto.all_text
 
 
 @pytest.mark.parametrize(("hours", "is_shown"), [(24, True), (25, False)])

@@ -32,7 +32,9 @@ async def test_a_command_without_a_reason_is_refused(world, text):
 
 
 async def test_flow_without_the_policy_needs_no_reason(world):
-    await world.asked("add survey +1")
+    card = await world.asked("add survey +1")
+    assert "add `+1`" in card.all_text
+    assert SHOWN not in card.all_text
 
 
 async def test_the_form_insists_on_a_reason_once_the_flow_is_known(world):

@@ -57,9 +57,11 @@ async def test_the_review_equals_the_lists_after_edits_from_outside(three):
     ]
     assert {*rows(answer)[3:]} == {("welcome", "+15550009"), ("demo", "ada@example.com")}
     read = reads(three)[before - len(three.services.state.calls) :]
-    # The flow whose list lacks somebody with access may already be checked again.
-    assert {*read} == {WELCOME, SURVEY, DEMO, UNNAMED}
-    assert len(read) <= len({*read}) + 1
+    # The one flow whose list lacks somebody with access may already be checked again.
+    assert sorted(map(str, read)) in (
+        sorted([WELCOME, SURVEY, DEMO, UNNAMED]),
+        sorted([WELCOME, WELCOME, SURVEY, DEMO, UNNAMED]),
+    )
     assert "Access with no end date: *5 test users*" in answer.all_text
     known, outside = answer.text.splitlines()[1], answer.text.splitlines()[-1]
     assert re.search(

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from sandbox.slack.messages import Message
-from tests.simulation.pair.life import begun
+from tests.simulation.pair.life import HAPPENS, begun
 from tests.simulation.pair.model import Effect, Model, read
 from tests.support.world import ADA, OTTO
 
@@ -21,12 +21,11 @@ CARD = (
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_two_bots_do_only_what_was_approved():
-    async with begun(seed=4) as life:
+    async with begun(seed=6) as life:
         problems = await life.live(80)
     assert not problems
     assert any("*Applied*" in card.all_text for card in life.cards())
-    # The day runs in real time, so what else happens isn't the same each time.
-    assert "Approve" in life.done
+    assert life.done.keys() >= HAPPENS
 
 
 def test_the_model_reads_whom_a_card_changes():

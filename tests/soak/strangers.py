@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sandbox.ports import free_port
 from tests.support.fleet import Fleet, running_fleet
@@ -36,9 +37,9 @@ class Counts:
 FULL = Counts(refused=1_000, hang_ups=600, chunked=200)
 
 
-async def strangers(database_url: str, counts: Counts) -> dict[str, object]:
+async def strangers(database_url: str, counts: Counts) -> dict[str, Any]:
     """Send several kinds of invalid requests to a bot process. Return the measurements."""
-    found: dict[str, object] = {}
+    found: dict[str, Any] = {}
     async with bot_with_gateway(database_url) as (fleet, gateway):
         process = fleet.processes[0]
         ports = {"Slack": (process.address, "/slack/events"), "gateway": (gateway, "/com/items")}

@@ -8,7 +8,7 @@ from sandbox.services.limits import TOO_MANY_AT_ONCE
 from tests.soak.actors import Pace
 from tests.soak.crowds import LATEST_SECONDS, SLOWED, declined, waiting
 from tests.soak.soaking import soak
-from tests.soak.strangers import Counts, strangers
+from tests.soak.strangers import ACK_SECONDS, MOST_GROWTH_MIB, Counts, strangers
 from tests.support.databases import copy_sqlite
 
 
@@ -55,4 +55,8 @@ async def test_free_slot_is_granted_within_a_second_while_calls_wait(tmp_path):
 @pytest.mark.timeout(300)
 async def test_unsigned_requests_neither_fill_the_memory_nor_delay_others(sqlite_url):
     # Without the limits, each kind would leave or take several times what is allowed.
-    await strangers(sqlite_url, Counts(refused=150, hang_ups=600, chunked=20))
+    found = await strangers(sqlite_url, Counts(refused=150, hang_ups=600, chunked=20))
+    for port in ("Slack", "gateway"):
+        assert found[f"MiB after 150 refused bodies, {port}"] <= MOST_GROWTH_MIB
+        assert found[f"MiB after 20 broken chunks, {port}"] <= MOST_GROWTH_MIB
+        assert found[f"slowest acknowledgement meanwhile, {port}"] <= ACK_SECONDS

@@ -365,8 +365,9 @@ async def test_a_full_server_is_waited_for(empty_postgres_url, clock, monkeypatc
     try:
         waiting = asyncio.create_task(database.now())
         await refused.wait()
+        assert not waiting.done()
         await holder.close()
-        await waiting
+        assert isinstance(await waiting, datetime)
     finally:
         await holder.close()
         await database.close()

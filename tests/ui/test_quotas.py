@@ -63,8 +63,9 @@ def test_nasty_words_stay_within_slacks_limits_and_inert(code, is_over):
     message = messages.incident_card(
         an_incident(code, detail={"words": NASTY}, closed_at=closed_at), NASTY
     )
-    hold(message)
-    hold(messages.muted(NASTY, AT))
+    for told in (message, messages.muted(NASTY, AT)):
+        hold(told)
+        assert "&lt;!channel&gt;" in told.text
 
 
 NOW = 1_780_000_000.0

@@ -3,10 +3,11 @@
 import argparse
 import sys
 import time
+from collections import Counter
 
 import structlog
 
-from tests.simulation.pair.life import Life, begun
+from tests.simulation.pair.life import HAPPENS, Life, begun
 from tests.support.postgres import has_server
 from tests.support.steady import run_steadily
 
@@ -28,7 +29,7 @@ def main() -> int:
         print("Skipped, because PostgreSQL isn't installed.")
         return 0
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
-    wrong = 0
+    wrong, happened = 0, Counter[str]()
     for seed in [options.seed] if options.seed else range(1, options.seeds + 1):
         began = time.monotonic()
         life, problems = run_steadily(lived(seed))
@@ -37,12 +38,16 @@ def main() -> int:
             f" {time.monotonic() - began:.0f} s, {dict(life.done)}"
         )
         wrong += bool(problems)
+        happened += life.done
         for problem in problems:
             print(f"  {problem}")
         if problems and options.seed:
             print(*life.trace, *life.model.history, sep="\n")
             print(*(card.all_text for card in life.cards()), sep="\n\n")
-    return int(bool(wrong))
+    missing = set() if options.seed else HAPPENS - happened.keys()
+    if missing:
+        print(f"In no life happened: {', '.join(sorted(missing))}")
+    return int(bool(wrong or missing))
 
 
 if __name__ == "__main__":
