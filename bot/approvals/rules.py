@@ -70,7 +70,7 @@ class Act(StrEnum):
 
 
 # The state that a request must be in for an action, and the state that it moves to.
-_MOVES: Mapping[Act, tuple[State, State]] = {
+MOVES: Mapping[Act, tuple[State, State]] = {
     Act.APPROVE: (State.PENDING, State.APPLYING),
     Act.DENY: (State.PENDING, State.DENIED),
     Act.CANCEL: (State.PENDING, State.CANCELLED),
@@ -146,7 +146,7 @@ def decide(
     decided here, because an undo is a separate request. `approvals_needed` is the required number
     of different approvers. `entitled_ids` are the earlier approvers who can still approve.
     """
-    start, end = _MOVES[act]
+    start, end = MOVES[act]
     if request.state is not start:
         return Decision(Reason.WRONG_STATE)
     if act is Act.CANCEL and actor_id != request.requester_id:

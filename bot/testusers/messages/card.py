@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from bot.approvals.rules import Act, State
+from bot.approvals.rules import MOVES, OVER, Act, State
 from bot.flows.rules.flows import Flow
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import (
@@ -13,15 +13,18 @@ from bot.slack.messages.block_kit import (
     SlackBlock,
 )
 from bot.testusers.messages import phrases
-from bot.testusers.messages.phrases import brief, change_in_plain, change_of, undo_in_plain
+from bot.testusers.messages.phrases import (
+    WORDS,
+    brief,
+    change_in_plain,
+    change_of,
+    in_full,
+    undo_in_plain,
+)
 from bot.testusers.parse.form import ChangeKind, Prefilled, ShownRequest
 from bot.testusers.rules.people import Did, Effect, Over, RequestPerson, Wants
 from bot.testusers.rules.requests import Request
 
-OFFERED = {
-    State.PENDING: [Act.APPROVE, Act.DENY, Act.CANCEL],
-    State.FAILED: [Act.RETRY],
-}
 STYLES = {Act.APPROVE: "primary", Act.DENY: "danger"}
 # Each confirmation dialog's title, opening words and button label.
 DIALOGS = {
@@ -33,7 +36,9 @@ ENDED_SHOWN = 5
 REASON_CHARACTERS = 500
 # The length of the lines that don't describe the change, if the card would be too long otherwise.
 CUT_CHARACTERS = 150
-CLOSED = frozenset({State.APPLIED, State.DENIED, State.CANCELLED, State.EXPIRED})
+# Short identities share a line, which Slack wraps to fit the screen.
+IDENTITIES_A_LINE = 60
+SHORT_CHARACTERS = 40
 
 
 @dataclass(frozen=True)
@@ -71,32 +76,32 @@ def _card(request: Request, around: Surroundings, limit: int) -> Message:
     If it's so low because the card is too long, people with different ends share a title. The text
     says everything that the blocks say, because screen readers read nothing else.
     """
-    is_pending = request.state is State.PENDING
     asker, change = phrases.asker(request), change_of(request)
-    asked = "wants" if is_pending else "asked"
+    asked = "asked"
     title = f"{phrases.outcome_of(request)}: {asker} asked to {change}."
-    if is_pending:
+    if request.state is State.PENDING:
+        asked = "wants"
         title = f"{asker} wants to {change}. Approve or deny?"
-    status = _cut(_status(request, around.needed), limit)
-    people = [*_people(request, each_end=limit > CUT_CHARACTERS)]
-    reason = _cut(phrases.quote(request.requested.reason, REASON_CHARACTERS), limit)
-    reason += phrases.warning(around.warning)
-    facts = " · ".join(_facts(request, around.size))
-    more = _cut(
-        [*_already(request, around), *phrases.also_open(around.related), *_news(request)], limit
-    )
-    approvers = [around.approvers] if around.approvers else []
     by = asker if request.requested.client else f"*{asker}*"
     counted = f"{by} {asked} to {change_of(request, name=phrases.counted)}"
+    status = _cut(_status(request, around.needed), limit)
+    about = [
+        *_people(request, each_end=limit > CUT_CHARACTERS),
+        *_cut(phrases.quote(request.requested.reason, REASON_CHARACTERS), limit),
+        *phrases.warning(around.warning),
+    ]
+    facts = " · ".join(_facts(request, around.size))
+    news = [*_already(request, around), *phrases.also_open(around.related), *_news(request)]
+    more = _cut(news, limit)
+    approvers = [around.approvers] if around.approvers else []
     blocks = [
-        *block_kit.sections([*status, counted, *people, *reason]),
+        *block_kit.sections([*status, counted, *about]),
         block_kit.context(facts),
         *block_kit.sections(more),
         *block_kit.sections(approvers),
         *block_kit.row(act_buttons(request, *Act)),
     ]
-    lines = [title, *status, *people, *reason, facts, *more, *approvers]
-    return Message("\n".join(lines), blocks)
+    return Message("\n".join([title, *status, *about, facts, *more, *approvers]), blocks)
 
 
 def _cut(lines: Iterable[str], limit: int) -> list[str]:
@@ -105,66 +110,56 @@ def _cut(lines: Iterable[str], limit: int) -> list[str]:
 
 def _status(request: Request, needed: int) -> Iterator[str]:
     """Yield lines that describe the request's state, and the approvals so far."""
-    outcome, failure = phrases.outcome_of(request), request.attempts.failure
-    if failure:
+    outcome, decisions = phrases.outcome_of(request), request.round
+    if failure := request.attempts.failure:
         steps = {State.FAILED: phrases.after_all(request), State.APPLYING: " I'm still trying."}
         step = steps.get(request.state, "")
         outcome += f". {text.sentence(failure, REASON_CHARACTERS)}{step}"
     yield outcome
-    yield from phrases.quote(request.round.denial_reason, REASON_CHARACTERS)
-    if request.round.rule is not None:
-        yield phrases.rule_named(request.round.rule)
+    yield from phrases.quote(decisions.denial_reason, REASON_CHARACTERS)
+    if decisions.rule is not None:
+        yield phrases.rule_named(decisions.rule)
     if request.state is not State.PENDING:
         return
-    if request.round.news:
-        news = text.sentence(" ".join(request.round.news), REASON_CHARACTERS)
+    if decisions.news:
+        news = text.sentence(" ".join(decisions.news), REASON_CHARACTERS)
         yield f":arrows_counterclockwise: *Needs approval again*: {news}"
     if needed > 1:
-        given = [approval.who for approval in request.round.approvals]
-        names = f" ({phrases.names(given)})" if given else ""
-        yield f"*{len(given)} of {needed} approvals*{names}"
+        approvers = [approval.who for approval in decisions.approvals]
+        names = f" ({phrases.names(approvers)})" if approvers else ""
+        yield f"*{len(approvers)} of {needed} approvals*{names}"
 
 
 def _facts(request: Request, size: int) -> Iterator[str]:
     """Yield the small print: the list's size, times, and the requester's ID."""
-    if sizes := _sizes(request, size):
-        yield sizes
-    if request.state is State.PENDING:
+    state, result = request.state, request.result
+    before, after = result.size_before, result.size_after
+    has_result = request.has_effect or result.applied_at is not None
+    if not has_result:
+        effects = [person.effect for person in request.left]
+        before, after = size, size + effects.count(Effect.ADD) - effects.count(Effect.REMOVE)
+    if has_result or state in {State.PENDING, State.APPLYING}:
+        now = phrases.how_many(after)
+        yield now if before == after else f"{before} → {now}"
+    if state is State.PENDING:
         yield f"this request expires {text.time(request.expires_at)}"
         # Anyone can give themselves the name of somebody else.
         yield f"requester {request.requester.slack_user_id}"
         return
     yield f"requested {text.time(request.created_at)}"
-    at = request.result.applied_at or request.round.decided_at
-    if at is not None and request.state in CLOSED:
-        yield f"{request.state} {text.time(at)}"
-
-
-def _sizes(request: Request, size: int) -> str:
-    """Return the size of the list before and after the change, if the change has an effect."""
-    if request.has_effect or request.result.applied_at:
-        before, after = request.result.size_before, request.result.size_after
-    elif request.state in {State.PENDING, State.APPLYING}:
-        effects = [person.effect for person in request.left]
-        before, after = size, size + effects.count(Effect.ADD) - effects.count(Effect.REMOVE)
-    else:
-        return ""
-    now = phrases.how_many(after)
-    return now if before == after else f"{before} → {now}"
+    at = result.applied_at or request.round.decided_at
+    if at is not None and state in OVER:
+        yield f"{state} {text.time(at)}"
 
 
 def _already(request: Request, around: Surroundings) -> Iterator[str]:
     """Yield lines about people for whom there was or is nothing to change."""
-    found = [*request.those(Did.FOUND), *around.already]
-    additions = [person.identity for person in found if person.wants is Wants.ADD]
-    removals = [person.identity for person in found if person.wants is Wants.REMOVE]
-    if additions:
-        yield f"*Already on the list:* {brief(additions)}"
-    if removals:
-        yield f"*Already removed:* {brief(removals)}"
-    if late := request.those(Did.LATE):
-        names = brief(phrases.identities_of(late))
-        yield f"*Left out, because the requested end had passed:* {names}"
+    people = [*request.those(Did.FOUND), *around.already]
+    for wants, title in ((Wants.ADD, "on the list"), (Wants.REMOVE, "removed")):
+        if same := [person.identity for person in people if person.wants is wants]:
+            yield f"*Already {title}:* {brief(same)}"
+    if late := [person.identity for person in request.those(Did.LATE)]:
+        yield f"*Left out, because the requested end had passed:* {brief(late)}"
 
 
 def _news(request: Request) -> Iterator[str]:
@@ -179,14 +174,14 @@ def _news(request: Request) -> Iterator[str]:
     respelled = [person.spelling for person in made if person.spelling != person.identity]
     if respelled:
         yield f"The service stores this as {brief(respelled)}"
-    ended = [person for person in made if person.over in (Over.ENDED, Over.GONE)]
+    ended = [person for person in made if person.over in {Over.ENDED, Over.GONE}]
     if len(ended) > ENDED_SHOWN:
         yield f"*Access ended for {phrases.how_many(len(ended))}. Most recently:*"
     ended.sort(key=lambda person: person.over_at or request.created_at)
     for person in ended[-ENDED_SHOWN:]:
         gone = " (already removed)" if person.over is Over.GONE else ""
         at = text.time(person.over_at or request.created_at)
-        yield f"*Access ended:* {phrases.in_full(person.spelling)} {at}{gone}"
+        yield f"*Access ended:* {in_full(person.spelling)} {at}{gone}"
     replaced = [person.spelling for person in made if person.over is Over.REPLACED]
     if replaced and not request.is_undone:
         yield f"*Replaced by a later request:* {brief(replaced)}"
@@ -199,32 +194,44 @@ def _news(request: Request) -> Iterator[str]:
 
 def _people(request: Request, *, each_end: bool) -> Iterator[str]:
     """Yield lines that name everyone in the request, because approvers must see each person."""
-    groups = phrases.titled(request, each_end=each_end)
-    for title, identities in groups.items():
+    parts = phrases.parts(request, each_end=each_end)
+    for part in parts:
+        verb, _, only = WORDS[part.effect]
         # A single title would only repeat the line above.
-        if len(groups) > 1:
-            yield f"*{title} ({len(identities)}):*"
-        yield from phrases.lines_of(identities)
+        if len(parts) > 1:
+            title = f"{verb.capitalize()}{only}{part.term}{part.now}"
+            yield f"*{title} ({len(part.people)}):*"
+        identities = [in_full(identity) for identity in part.people]
+        is_short = max(map(len, identities)) < SHORT_CHARACTERS
+        size = IDENTITIES_A_LINE if is_short else 1
+        for at in range(0, len(identities), size):
+            yield "  ".join(identities[at : at + size])
 
 
 def act_buttons(request: Request, *acts: Act) -> list[SlackBlock]:
     """Return a button for each of these actions that the request's state allows."""
     if request.undone_by:
         return []
-    offered = list(OFFERED.get(request.state, ()))
+    offered = [act for act, (start, _) in MOVES.items() if start is request.state]
     if request.can_be_undone:
         offered.append(Act.UNDO)
-    buttons = []
-    for act in filter(acts.__contains__, offered):
+    buttons, change = list[SlackBlock](), change_in_plain(request)
+    for act in offered:
+        if act not in acts:
+            continue
         label, dialog = act.capitalize(), None
         if act in DIALOGS:
             title, sentence, proceed = DIALOGS[act]
-            does = undo_in_plain(request) if act is Act.UNDO else change_in_plain(request)
+            does = undo_in_plain(request) if act is Act.UNDO else change
             dialog = block_kit.confirm(title, sentence.format(does), proceed)
-        spoken = f"{label} {request.requester.name}'s request to {change_in_plain(request)}"
-        action_id, style = f"{ids.TESTUSERS_ACT}{act}", STYLES.get(act)
-        shown = ShownRequest(request.id, request.requested.card_version).value()
-        button = block_kit.button(label, action_id, shown, style=style, spoken=spoken, sure=dialog)
+        button = block_kit.button(
+            label,
+            f"{ids.TESTUSERS_ACT}{act}",
+            ShownRequest(request.id, request.requested.card_version).value(),
+            style=STYLES.get(act),
+            spoken=f"{label} {request.requester.name}'s request to {change}",
+            sure=dialog,
+        )
         buttons.append(button)
     return buttons
 

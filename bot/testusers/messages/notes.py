@@ -8,12 +8,8 @@ from bot.approvals.rules import Act, State
 from bot.slack.messages import block_kit, text
 from bot.slack.messages.block_kit import Message
 from bot.testusers.messages import phrases
-from bot.testusers.messages.card import (
-    act_buttons,
-    change_button,
-    extend_buttons,
-)
-from bot.testusers.messages.phrases import brief, change_of, flow_name, who
+from bot.testusers.messages.card import act_buttons, change_button, extend_buttons
+from bot.testusers.messages.phrases import brief, change_of, flow_name
 from bot.testusers.rules.requests import Asked, Preset, Request
 
 PRESETS_SHOWN = 50
@@ -27,21 +23,18 @@ def asked(asked: Asked, channel_id: str, *more: str) -> Message:
 
     `more` are further lines about the request.
     """
-    request, flow, lines = asked.request, flow_name(asked.flow), list[str]()
-    if request is None:
-        lines.append(NOTHING.format(flow))
-    elif request.requested.without_approval:
-        lines.append(f"Applying now, without approval: {change_of(request)}.")
-    elif request.round.rule:
-        lines.append(f"Approved automatically. Applying now: {change_of(request)}.")
-        lines.append(f"{phrases.rule_named(request.round.rule)}.")
-    elif asked.is_repeated:
-        at = text.time(request.created_at)
-        lines.append(f"You already asked for this {at}, and it's waiting: {change_of(request)}.")
-    else:
-        lines.append(f"Sent to <#{channel_id}> for approval: {change_of(request)}.")
+    request, lines = asked.request, [NOTHING.format(flow_name(asked.flow))]
     if request is not None:
-        lines += more
+        change, rule = change_of(request), request.round.rule
+        lines = [f"Sent to <#{channel_id}> for approval: {change}.", *more]
+        if request.requested.without_approval:
+            lines[0] = f"Applying now, without approval: {change}."
+        elif rule:
+            lines[0] = f"Approved automatically. Applying now: {change}."
+            lines.insert(1, f"{phrases.rule_named(rule)}.")
+        elif asked.is_repeated:
+            at = text.time(request.created_at)
+            lines[0] = f"You already asked for this {at}, and it's waiting: {change}."
     return Message.of(*lines, *_left_out(asked), *phrases.also_open(asked.related))
 
 
@@ -55,12 +48,11 @@ def _left_out(asked: Asked) -> list[str]:
 
 def told_program(asked: Asked, *more: str) -> str:
     """Return what a program reads about its request, without markup and people's names."""
-    request = asked.request
-    if request is None:
-        lines = [NOTHING.format(flow_name(asked.flow))]
-    else:
-        failed = f"*Failed*, {phrases.what_failed(request)}"
-        outcome = failed if request.state is State.FAILED else phrases.MARKS[request.state]
+    request, lines = asked.request, [NOTHING.format(flow_name(asked.flow))]
+    if request is not None:
+        outcome = phrases.MARKS[request.state]
+        if request.state is State.FAILED:
+            outcome = f"*Failed*, {phrases.what_failed(request)}"
         lines = [f"{outcome}: {change_of(request, name=phrases.exact)}."]
         if request.attempts.failure:
             lines.append(text.sentence(request.attempts.failure, 500))
@@ -110,8 +102,8 @@ def outcome(
             lines = [f":arrows_counterclockwise: *Needs approval again*: {asked}.", news]
         case State.FAILED:
             lines = [f"{phrases.outcome_of(request)}. It was {asked}."]
-            people = phrases.on_the_list(request)
-            lines += [f"{title}: {brief(named)}" for title, named in people.items()]
+            for title, people in phrases.on_the_list(request).items():
+                lines.append(f"{title}: {brief(people)}")
             step = phrases.after_all(request) or " An approver can press Retry on the card."
             lines.append(f"{text.sentence(request.attempts.failure, 500)}{step}")
         case _:
@@ -152,14 +144,13 @@ def presets(saved: Sequence[Preset], show: phrases.Show) -> Message:
     if not saved:
         return Message.of(f"There are no presets yet. Save one: {text.code(PRESET_EXAMPLE)}")
     lines = [f"*{text.count(len(saved), 'preset')}*"]
-    lines += [
-        f"• {_preset(preset.name)} ({phrases.how_many(len(preset.identities))}): "
-        f"{brief(preset.identities, show)}"
-        f" · saved by {who(preset.saved_by)} {text.time(preset.saved_at)}"
-        for preset in saved[:PRESETS_SHOWN]
-    ]
+    for preset in saved[:PRESETS_SHOWN]:
+        people = f"({phrases.how_many(len(preset.identities))}): {brief(preset.identities, show)}"
+        by = f"saved by {phrases.who(preset.saved_by)} {text.time(preset.saved_at)}"
+        lines.append(f"• {_preset(preset.name)} {people} · {by}")
     left = len(saved) - PRESETS_SHOWN
-    lines += [f"And {left} more."] if left > 0 else []
+    if left > 0:
+        lines.append(f"And {left} more.")
     return Message("\n".join(lines), block_kit.sections(lines))
 
 

@@ -1,6 +1,6 @@
 """The layout of the `/testusers list`, `history`, `requests`, `mine` and `review` pages."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, Generic, TypeVar
@@ -12,12 +12,8 @@ from bot.flows.rules.flows import Flow
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import MESSAGE_CHARACTERS, ButtonValue, Message, SlackBlock
 from bot.testusers.messages import phrases
-from bot.testusers.messages.card import (
-    act_buttons,
-    extend_buttons,
-    form_button,
-)
-from bot.testusers.messages.phrases import Show, brief, change_of, flow_name, who
+from bot.testusers.messages.card import act_buttons, extend_buttons, form_button
+from bot.testusers.messages.phrases import Show, brief, change_of, flow_name, how_many, in_full
 from bot.testusers.rules.people import Access
 from bot.testusers.rules.requests import Request
 
@@ -52,12 +48,12 @@ class Page(Generic[T]):
     wanted: FlowPage = FlowPage()
 
     @classmethod
-    def cut(cls, found: Sequence[T], size: int, wanted: FlowPage) -> "Page[T]":
+    def cut(cls, items: Sequence[T], size: int, wanted: FlowPage) -> "Page[T]":
         """Return the requested page, or the last page if there are fewer pages."""
-        pages = block_kit.page_count(len(found), size)
-        wanted = replace(wanted, page=min(wanted.page, pages - 1))
-        shown = found[wanted.page * size : (wanted.page + 1) * size]
-        return cls(shown, len(found), pages, wanted)
+        pages = block_kit.page_count(len(items), size)
+        number = min(wanted.page, pages - 1)
+        on_page = items[number * size : (number + 1) * size]
+        return cls(on_page, len(items), pages, replace(wanted, page=number))
 
     def turning(self, form: str) -> list[SlackBlock]:
         """Return blocks with the page number and page buttons, or none if there's only one page."""
@@ -79,7 +75,7 @@ class Reader:
     @property
     def show(self) -> Show:
         """The function that formats identities for the reader."""
-        return phrases.in_full if self.sees_identities else phrases.masked
+        return in_full if self.sees_identities else phrases.masked
 
 
 @dataclass(frozen=True)
@@ -101,19 +97,18 @@ class AccessGroup:
     """People who have access to a flow through the same request and until the same time."""
 
     flow: Flow
-    identities: tuple[str, ...]
+    identities: list[str]
     ends_at: datetime | None
 
 
 def grouped(granted: Iterable[tuple[Flow, Access]]) -> list[AccessGroup]:
     """Group people's access by request and end, in the order of each group's first person."""
-    groups: dict[tuple[str, datetime | None], tuple[Flow, list[str]]] = {}
+    groups: dict[object, AccessGroup] = {}
     for flow, access in granted:
-        _, people = groups.setdefault((access.request_id, access.ends_at), (flow, []))
-        people.append(access.spelling)
-    return [
-        AccessGroup(flow, tuple(people), ends_at) for (_, ends_at), (flow, people) in groups.items()
-    ]
+        group = AccessGroup(flow, [], access.ends_at)
+        group = groups.setdefault((access.request_id, access.ends_at), group)
+        group.identities.append(access.spelling)
+    return [*groups.values()]
 
 
 @dataclass(frozen=True)
@@ -125,6 +120,7 @@ class Endless:
     access: Access | None
 
 
+# A line of a page, and its button if it has one.
 Row = tuple[str, SlackBlock | None]
 
 
@@ -144,18 +140,19 @@ def listing(
         granting: The requests that gave the access on the page, keyed by ID.
         reader: The reader's permissions.
     """
-    text_ = page.wanted.text
-    matching = f" matching {text.code(text_, 60)}" if text_ else ""
-    title = f"{flow_name(flow)} has *{phrases.how_many(page.total)}*{matching}"
-    nobody = f"{flow_name(flow)} has no test users{matching or ' yet'}."
-    if matching and not reader.sees_identities:
-        nobody += " Viewers can search only for the part of an identity that they see."
-    rows: list[Row] = [(title if page.total else nobody, None)]
+    search = page.wanted.text
+    matching = f" matching {text.code(search, 60)}" if search else ""
+    title = f"{flow_name(flow)} has *{how_many(page.total)}*{matching}"
+    if not page.total:
+        title = f"{flow_name(flow)} has no test users{matching or ' yet'}."
+        if matching and not reader.sees_identities:
+            title += " Viewers can search only for the part of an identity that they see."
+    rows: list[Row] = [(title, None)]
     for identity in page.items:
         about = OUTSIDE
         if held := access.get(identity):
             about = f"{_until(held.ends_at)} · {_by(granting[held.request_id])}"
-        rows.append((f"• {reader.show(identity)} · {about}", None))
+        rows.append((f"• {reader.show(identity, None)} · {about}", None))
     below = block_kit.row(form_button("Change…", flow) if reader.asks else [])
     return _message(rows, [*below, *page.turning("list")])
 
@@ -163,8 +160,7 @@ def listing(
 def _by(request: Request) -> str:
     approved = phrases.names(request.approvers)
     by = f"approved by {approved}" if approved else "applied without approval"
-    presets = phrases.from_presets(request.requested.presets)
-    return f"requested by {phrases.asker(request)}, {by}{presets}"
+    return f"requested by {phrases.asker(request)}, {by}{phrases.from_presets(request)}"
 
 
 def _until(ends_at: datetime | None) -> str:
@@ -183,10 +179,12 @@ def history(flow: Flow, page: Page[Request], reader: Reader) -> Message:
     return _message(rows, page.turning("history"))
 
 
-def _requests(requests: Sequence[Request], reader: Reader, *acts: Act) -> Iterator[Row]:
+def _requests(requests: Sequence[Request], reader: Reader, *acts: Act) -> list[Row]:
+    rows = list[Row]()
     for request in requests:
         buttons = act_buttons(request, *acts) if reader.asks else []
-        yield phrases.summary(request, reader.show), next(iter(buttons), None)
+        rows.append((phrases.summary(request, reader.show), next(iter(buttons), None)))
+    return rows
 
 
 def open_requests(page: Page[OpenRow], reader: Reader) -> Message:
@@ -203,19 +201,20 @@ def waiting(row: OpenRow, show: Show) -> Message:
     """Return an open request, with the buttons that the reader can use."""
     request, change = row.request, change_of(row.request, show, phrases.exact)
     is_exact = len(change) <= EXACT_CHARACTERS
-    asked = f"wants to {change if is_exact else change_of(request, show)}"
-    given = len(request.round.approvals)
-    count = f" · {given} of {row.needed} approvals" if row.needed > 1 else ""
-    about = f"{count} · this request expires {text.time(request.expires_at)}"
-    reason = phrases.quote(request.requested.reason, 150) if show is phrases.in_full else []
-    by = f"*{who(request.requester)}*{phrases.through(request)}"
-    line = "\n".join([f"{by} {asked}{about}", *reason])
+    by = f"*{phrases.who(request.requester)}*{phrases.through(request)}"
+    line = f"{by} wants to {change if is_exact else change_of(request, show)}"
+    if row.needed > 1:
+        line += f" · {len(request.round.approvals)} of {row.needed} approvals"
+    line += f" · this request expires {text.time(request.expires_at)}"
+    reason = phrases.quote(request.requested.reason, 150) if show is in_full else []
+    line = "\n".join([line, *reason])
+    acts = [Act.CANCEL] if row.cancels else []
     if not is_exact:
         line += f"\nThis change is too long to show here. See its card in <#{row.channel_id}>."
-    # A change that isn't shown in full can't be decided here.
-    decides = (Act.APPROVE, Act.DENY) if row.decides and is_exact else ()
-    buttons = act_buttons(request, *decides, *((Act.CANCEL,) if row.cancels else ()))
-    return Message(line, [*block_kit.sections([line]), *block_kit.row(buttons)])
+    elif row.decides:
+        # A change that isn't shown in full can't be decided here.
+        acts += [Act.APPROVE, Act.DENY]
+    return Message.of(line).plus(*block_kit.row(act_buttons(request, *acts)))
 
 
 def own(
@@ -225,7 +224,7 @@ def own(
 
     `people` is the total number of people they requested access for.
     """
-    rows: list[Row] = []
+    rows = list[Row]()
     if not page.wanted.page:
         rows.append((f"*Your requests* ({len(requests):,})" if requests else NO_REQUESTS, None))
         rows += _requests(requests[:REQUESTS_SHOWN], reader, Act.CANCEL)
@@ -241,22 +240,23 @@ def own(
 
 def group_message(group: AccessGroup, reader: Reader) -> Message:
     """Return the people in a group, with buttons to extend their access."""
-    people = brief(group.identities, reader.show)
-    line = f"on {flow_name(group.flow)} · {_until(group.ends_at)}"
-    if len(group.identities) > 1:
-        line = f"• *{phrases.how_many(len(group.identities))}* {line}: {people}"
+    flow, identities = group.flow, group.identities
+    people = brief(identities, reader.show)
+    line = f"on {flow_name(flow)} · {_until(group.ends_at)}"
+    if len(identities) > 1:
+        line = f"• *{how_many(len(identities))}* {line}: {people}"
     else:
         line = f"• {people} {line}"
-    buttons = extend_buttons(group.flow, group.identities)
+    buttons = extend_buttons(flow, identities)
     if not group.ends_at:
-        buttons = form_button("Set an end date", group.flow, group.identities)
+        buttons = form_button("Set an end date", flow, identities)
     return Message.of(line).plus(*block_kit.row(buttons if reader.asks else []))
 
 
 def endless(total: int, unread: Mapping[Flow, str]) -> str:
     """Return how many people have access with no end date, and which flows aren't counted."""
     missing = f" ({text.count(len(unread), 'flow')} can't be read)" if unread else ""
-    return f"{WITHOUT_END}: *{phrases.how_many(total)}*{missing}"
+    return f"{WITHOUT_END}: *{how_many(total)}*{missing}"
 
 
 def review(
@@ -270,22 +270,21 @@ def review(
     `unread` has the reason why a flow's list can't be read. `granting` contains the requests that
     gave the access on the page, keyed by ID.
     """
-    lines = [
-        f":warning: {flow_name(flow)} is missing here. {text.sentence(reason, 250)}"
-        for flow, reason in [*unread.items()][:UNREAD_SHOWN]
-    ]
+    lines = list[str]()
+    for flow, reason in list(unread.items())[:UNREAD_SHOWN]:
+        why = text.sentence(reason, 250)
+        lines.append(f":warning: {flow_name(flow)} is missing here. {why}")
     message = Message.of(endless(page.total, unread), *lines)
-    for endless_ in page.items:
-        held, about = endless_.access, OUTSIDE
-        if held is not None:
-            about = f"since {text.time(held.since)} · {_by(granting[held.request_id])}"
-        shown = brief([endless_.identity], reader.show)
-        line = f"• {shown} on {flow_name(endless_.flow)} · {about}"
-        flow, person = endless_.flow, [endless_.identity]
-        buttons = [
-            *form_button("Set an end date", flow, person),
-            *form_button("Remove", flow, person, kind="remove", action_id=ids.TESTUSERS_PERSON),
-        ]
+    for row in page.items:
+        flow, identity, about = row.flow, row.identity, OUTSIDE
+        if row.access is not None:
+            request = granting[row.access.request_id]
+            about = f"since {text.time(row.access.since)} · {_by(request)}"
+        line = f"• {brief([identity], reader.show)} on {flow_name(flow)} · {about}"
+        buttons = form_button("Set an end date", flow, [identity])
+        buttons += form_button(
+            "Remove", flow, [identity], kind="remove", action_id=ids.TESTUSERS_PERSON
+        )
         message = message.then(Message.of(line).plus(*block_kit.row(buttons)))
     return message.plus(*page.turning("review"))
 

@@ -1,10 +1,9 @@
 """Phrases shared by cards, pages and notes about test users."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from bot.approvals.rules import ApprovedByRule, State
 from bot.flows.rules.flows import Flow
@@ -18,10 +17,6 @@ from bot.testusers.rules.requests import Request, Who
 
 BRIEF_COUNT = 5
 BRIEF_CHARACTERS = 60
-# Short identities share a line, which Slack wraps to fit the screen.
-IDENTITIES_A_LINE = 60
-SHORT_CHARACTERS = 40
-
 IDENTITY_CHARACTERS = 300
 NAMED = 3
 RELATED_SHOWN = 3
@@ -36,30 +31,62 @@ MARKS = {
     State.CANCELLED: ":wastebasket: *Cancelled*",
     State.EXPIRED: ":alarm_clock: *Expired*",
 }
+# For each effect, the verb, the preposition before the flow, and the adverb before the end.
+WORDS = {
+    Effect.ADD: ("add", "to", ""),
+    Effect.REMOVE: ("remove", "from", ""),
+    Effect.KEEP: ("keep", "on", ""),
+    Effect.LIMIT: ("keep", "on", " only"),
+}
 
-
-class Show(Protocol):
-    """A function that formats an identity for a reader, shortened to `limit` if it's set."""
-
-    def __call__(self, identity: str, limit: int | None = None, /) -> str: ...  # noqa: D102
-
-
+# A function that formats an identity for a reader, shortened to a limit unless it's None.
+Show = Callable[[str, int | None], str]
+# A function that names several people.
 Name = Callable[[Sequence[str], Show], str]
 
-
-def in_full(identity: str, limit: int | None = None, /) -> str:
-    """Format an identity in full, exactly as it's sent to the service."""
-    return text.identity(identity, limit)
+in_full = text.identity
 
 
-def masked(identity: str, limit: int | None = None, /) -> str:
+def masked(identity: str, limit: int | None = None) -> str:
     """Format an identity for viewers, who see only the last four characters."""
     return text.code(mask(identity), limit or IDENTITY_CHARACTERS)
+
+
+def uncoded(identity: str, limit: int | None = None) -> str:
+    """Format an identity for plain text, such as a button's name."""
+    return identity[:limit]
+
+
+def brief(identities: Sequence[str], show: Show = in_full, most: int = BRIEF_COUNT) -> str:
+    """Return the first few identities, followed by the number of identities left out."""
+    first = ", ".join(show(identity, BRIEF_CHARACTERS) for identity in identities[:most])
+    more = len(identities) - most
+    return f"{first} and {more} more" if more > 0 else first
+
+
+def exact(identities: Sequence[str], show: Show) -> str:
+    """Return all identities in full, separated by commas."""
+    return ", ".join(show(identity, None) for identity in identities)
+
+
+def counted(identities: Sequence[str], _show: Show) -> str:
+    """Return the number of test users instead of their identities."""
+    return f"*{how_many(len(identities))}*"
+
+
+def how_many(number: int) -> str:
+    """Return a number with its noun: `1 test user`, `2 test users`."""
+    return text.count(number, "test user")
 
 
 def who(person: Who) -> str:
     """Return a person's name, without mentioning them."""
     return text.escape(person.name, 80)
+
+
+def names(people: Sequence[Who]) -> str:
+    """Return people's names, separated by commas."""
+    return text.sentence(", ".join(person.name for person in people))
 
 
 def through(request: Request) -> str:
@@ -75,23 +102,11 @@ def asker(request: Request) -> str:
 
 def mentions(holders: Sequence[str]) -> str:
     """Return mentions of people and groups, which notify them. `"*"` notifies nobody."""
-    return " ".join(map(_mention, holders))
-
-
-def _mention(slack_id: str) -> str:
-    if slack_id == EVERY_FULL_MEMBER:
-        return "any full member"
-    return f"<!subteam^{slack_id}>" if slack_id.startswith("S") else f"<@{slack_id}>"
-
-
-def approvers(request: Request) -> str:
-    """Return the approvers' names or, if nobody approved, the name of the person who decided."""
-    return names(request.approvers) or decider(request)
-
-
-def names(people: Sequence[Who]) -> str:
-    """Return people's names, separated by commas."""
-    return text.sentence(", ".join(person.name for person in people))
+    mentioned = list[str]()
+    for slack_id in holders:
+        mention = f"<!subteam^{slack_id}>" if slack_id.startswith("S") else f"<@{slack_id}>"
+        mentioned.append("any full member" if slack_id == EVERY_FULL_MEMBER else mention)
+    return " ".join(mentioned)
 
 
 def rule_named(rule: ApprovedByRule) -> str:
@@ -103,47 +118,12 @@ def rule_named(rule: ApprovedByRule) -> str:
     )
 
 
-def decider(request: Request) -> str:
-    """Return the name of the person who made the last decision, or `nobody`."""
-    return who(request.round.decided_by) if request.round.decided_by else "nobody"
-
-
 def flow_name(flow: Flow) -> str:
     """Return a flow's alias, or its SID if it has no alias."""
     return f"*{text.escape(flow.alias)}*" if flow.alias else text.code(flow.sid)
 
 
-def how_many(number: int) -> str:
-    """Return a number with its noun: `1 test user`, `2 test users`."""
-    return text.count(number, "test user")
-
-
-def brief(identities: Sequence[str], show: Show = in_full, most: int = BRIEF_COUNT) -> str:
-    """Return the first few identities, followed by the number of identities left out."""
-    shown = ", ".join(show(identity, BRIEF_CHARACTERS) for identity in identities[:most])
-    more = len(identities) - most
-    return f"{shown} and {more} more" if more > 0 else shown
-
-
-def exact(identities: Sequence[str], show: Show = in_full) -> str:
-    """Return all identities in full, separated by commas."""
-    return ", ".join(show(identity) for identity in identities)
-
-
-def counted(identities: Sequence[str], _show: Show = in_full) -> str:
-    """Return the number of test users instead of their identities."""
-    return f"*{how_many(len(identities))}*"
-
-
-def lines_of(identities: Iterable[str]) -> list[str]:
-    """Return lines with all identities. Short identities share a line."""
-    shown = list(map(in_full, identities))
-    is_short = all(len(identity) < SHORT_CHARACTERS for identity in shown)
-    size = IDENTITIES_A_LINE if is_short else 1
-    return ["  ".join(shown[at : at + size]) for at in range(0, len(shown), size)]
-
-
-@dataclass(frozen=True)
+@dataclass
 class Part:
     """The people in a request who are affected in the same way.
 
@@ -151,18 +131,9 @@ class Part:
     """
 
     effect: Effect
-    people: tuple[str, ...]
+    people: list[str]
     term: str
     now: str
-
-
-# The verb, the preposition before the flow, and the adverb before the end.
-WORDS = {
-    Effect.ADD: ("add", "to", ""),
-    Effect.REMOVE: ("remove", "from", ""),
-    Effect.KEEP: ("keep", "on", ""),
-    Effect.LIMIT: ("keep", "on", " only"),
-}
 
 
 def parts(request: Request, *, each_end: bool = False) -> list[Part]:
@@ -171,26 +142,20 @@ def parts(request: Request, *, each_end: bool = False) -> list[Part]:
     With `each_end`, people with different ends of access are in different groups. People whose
     requested end had passed are left out, unless there's nobody else.
     """
-    groups: dict[tuple[Effect, object], Part] = {}
+    groups: dict[object, Part] = {}
     for person in request.those(Did.OPEN, Did.MADE, Did.FOUND) or request.people:
-        effect, term, now = person.effect, _term(request, person), _current_end(request, person)
-        key = effect, (term, now) if each_end else None
-        part = groups.get(key, Part(effect, (), term, now))
-        groups[key] = Part(
-            effect,
-            (*part.people, person.identity),
-            term if term == part.term else " until different dates",
-            now if now == part.now else "",
-        )
-    order = list(WORDS)
-    return sorted(groups.values(), key=lambda part: order.index(part.effect))
-
-
-def _current_end(request: Request, person: RequestPerson) -> str:
-    if request.state is not State.PENDING or person.effect not in {Effect.KEEP, Effect.LIMIT}:
-        return ""
-    end = person.current_end
-    return f" (currently until {text.time(end)})" if end else " (currently with no end date)"
+        effect, term, now = person.effect, _term(request, person), ""
+        if request.state is State.PENDING and effect in {Effect.KEEP, Effect.LIMIT}:
+            end = person.current_end
+            now = f" (currently until {text.time(end)})" if end else " (currently with no end date)"
+        key = effect, each_end and (term, now)
+        part = groups.setdefault(key, Part(effect, [], term, now))
+        part.people.append(person.identity)
+        if term != part.term:
+            part.term = " until different dates"
+        if now != part.now:
+            part.now = ""
+    return sorted(groups.values(), key=lambda part: [*WORDS].index(part.effect))
 
 
 def _term(request: Request, person: RequestPerson) -> str:
@@ -209,67 +174,44 @@ def _term(request: Request, person: RequestPerson) -> str:
 
 def change_of(request: Request, show: Show = in_full, name: Name = brief) -> str:
     """Describe a request's change: `add +1, +2 to welcome for 2 h; remove +3 from welcome`."""
-    flow, said = flow_name(request.flow), []
+    flow, clauses = flow_name(request.flow), list[str]()
     for part in parts(request, each_end=name is exact):
         verb, preposition, only = WORDS[part.effect]
         people = name(part.people, show)
-        said.append(f"{verb} {people} {preposition} {flow}{only}{part.term}{part.now}")
-    if said:
-        said[-1] += from_presets(request.requested.presets)
-    return "; ".join(said) or "nothing"
+        clauses.append(f"{verb} {people} {preposition} {flow}{only}{part.term}{part.now}")
+    return f"{'; '.join(clauses)}{from_presets(request)}" if clauses else "nothing"
 
 
-def from_presets(presets: Sequence[str]) -> str:
+def from_presets(request: Request) -> str:
     """Return the presets that stand for people: ` (from `@ada`)`, or "" if there are none."""
-    names = ", ".join(text.code(f"@{preset}", 60) for preset in presets)
-    return f" (from {names})" if names else ""
+    presets = ", ".join(text.code(f"@{preset}", 60) for preset in request.requested.presets)
+    return f" (from {presets})" if presets else ""
 
 
 def change_in_plain(request: Request) -> str:
     """Describe a request's change without markup or times: `add +1, +2 to welcome`."""
-    said = []
+    clauses = list[str]()
     for part in parts(request):
         verb, preposition, _ = WORDS[part.effect]
-        people = brief(part.people, uncoded, NAMED)
         does = "change the end date of" if verb == "keep" else verb
-        said.append(f"{does} {people} {preposition} {request.flow.name}")
-    return " and ".join(said)
+        people = brief(part.people, uncoded, NAMED)
+        clauses.append(f"{does} {people} {preposition} {request.flow.name}")
+    return " and ".join(clauses)
 
 
 def undo_in_plain(request: Request) -> str:
     """Describe what undoing a request would do, without markup: `remove +1, +2 from welcome`."""
-    flow, groups = request.flow.name, dict[str, list[str]]()
+    groups = dict[str, list[str]]()
     for person in request.people:
-        if person.stands:
+        does = "restore the earlier end date of {} on" if person.was_listed else "remove {} from"
+        if person.wants is Wants.REMOVE:
             does = "add {} to"
-            if person.wants is Wants.ADD:
-                does = (
-                    "restore the earlier end date of {} on"
-                    if person.was_listed
-                    else "remove {} from"
-                )
+        if person.stands:
             groups.setdefault(does, []).append(person.spelling)
-    names = {does: brief(people, uncoded, NAMED) for does, people in groups.items()}
-    return " and ".join(f"{does.format(people)} {flow}" for does, people in names.items())
-
-
-def uncoded(identity: str, limit: int | None = None, /) -> str:
-    """Format an identity for plain text, such as a button's name."""
-    return identity[:limit]
-
-
-def titled(request: Request, *, each_end: bool) -> dict[str, tuple[str, ...]]:
-    """Group a request's people under titles such as `Add for 2 h` or `Remove`."""
-    titles: dict[str, tuple[str, ...]] = {}
-    for asked in parts(request, each_end=each_end):
-        verb, _, only = WORDS[asked.effect]
-        titles[f"{verb.capitalize()}{only}{asked.term}{asked.now}"] = asked.people
-    return titles
-
-
-def identities_of(people: Iterable[RequestPerson]) -> list[str]:
-    """Return people's identities, as the card shows them."""
-    return [person.identity for person in people]
+    clauses = list[str]()
+    for does, people in groups.items():
+        clauses.append(f"{does.format(brief(people, uncoded, NAMED))} {request.flow.name}")
+    return " and ".join(clauses)
 
 
 def on_the_list(request: Request) -> dict[str, list[str]]:
@@ -282,16 +224,16 @@ def on_the_list(request: Request) -> dict[str, list[str]]:
         return titles
     for person in request.people:
         is_addition = person.wants is Wants.ADD
-        is_there = is_addition if person.stands else not is_addition
         if person.stands or (person.is_open and not (is_addition and request.attempts.is_unsure)):
-            title = "On the list now" if is_there else "Not on the list"
+            title = "On the list now" if is_addition == person.stands else "Not on the list"
             titles.setdefault(title, []).append(person.identity)
     return titles
 
 
 def outcome_of(request: Request) -> str:
     """Describe a request's state and name the person who decided: `:no_entry: *Denied* by Ada`."""
-    by, state, mark = decider(request), request.state, MARKS[request.state]
+    state, mark, decided_by = request.state, MARKS[request.state], request.round.decided_by
+    by = who(decided_by) if decided_by else "nobody"
     if state is State.PENDING:
         return mark
     if state is State.EXPIRED:
@@ -301,32 +243,31 @@ def outcome_of(request: Request) -> str:
         return f"{mark} because {why}"
     if state in {State.DENIED, State.CANCELLED}:
         return f"{mark} by {by}"
-    is_approved = not request.requested.without_approval
-    how = f"approved by {approvers(request)}" if is_approved else f"without approval by {by}"
+    how = f"approved by {names(request.approvers) or by}"
+    if request.requested.without_approval:
+        how = f"without approval by {by}"
+        if state is State.APPLIED:
+            return f":warning: *Applied without approval* by {by}"
     if state is State.FAILED:
         return f"{mark} *Failed: {what_failed(request)}*. {how[0].upper()}{how[1:]}"
-    if state is State.APPLIED and not is_approved:
-        return f":warning: *Applied without approval* by {by}"
     return f"{mark}, {how}"
 
 
 def summary(request: Request, show: Show) -> str:
     """Describe a request and its outcome for a list of requests."""
+    said, change = outcome_of(request), change_of(request, show)
     denial, failure = request.round.denial_reason, request.attempts.failure
-    why, because = denial or failure, request.requested.reason
-    if show is not in_full:
-        # Reasons can contain identities.
-        why, because = "", ""
-    change = change_of(request, show)
-    by = asker(request)
-    said = (
-        outcome_of(request),
-        ", later undone" if request.is_undone else "",
-        f"{': ' if why == denial else '. '}{text.escape(why, 200)}" if why else "",
-        f"\n{change[0].upper()}{change[1:]} · requested by {by} {text.time(request.created_at)}",
-        f" · _{text.escape(because, 200)}_" if because else "",
-    )
-    return "".join(said)
+    # Reasons can contain identities.
+    reads_reasons = show is in_full
+    if request.is_undone:
+        said += ", later undone"
+    if reads_reasons and (why := denial or failure):
+        said += f"{': ' if denial else '. '}{text.escape(why, 200)}"
+    said += f"\n{change[0].upper()}{change[1:]}"
+    said += f" · requested by {asker(request)} {text.time(request.created_at)}"
+    if reads_reasons and request.requested.reason:
+        said += f" · _{text.escape(request.requested.reason, 200)}_"
+    return said
 
 
 def what_failed(request: Request) -> str:
@@ -340,9 +281,8 @@ def what_failed(request: Request) -> str:
 
 def after_all(request: Request) -> str:
     """Return a note if a failed change may still go through, or an empty string if it can't."""
-    if not request.attempts.is_unsure:
-        return ""
-    return " If the change goes through after all, I'll update the card."
+    note = " If the change goes through after all, I'll update the card."
+    return note if request.attempts.is_unsure else ""
 
 
 def warning(words: str | None) -> list[str]:
@@ -365,8 +305,11 @@ def state_sentence(request: Request, now: datetime) -> str:
 
     The exact time is left out, because plain text can't adapt to the reader's time zone.
     """
-    state = request.state
-    change, when = change_in_plain(request), ago(now - (request.round.decided_at or now))
+    state, decided_by, change = request.state, request.round.decided_by, change_in_plain(request)
+    elapsed = now - (request.round.decided_at or now)
+    when = "just now"
+    if elapsed >= JUST_NOW:
+        when = f"{text.duration(elapsed // JUST_NOW * 60)} ago"
     if state is State.PENDING:
         return f"This request is still waiting for approval: {change}."
     if state is State.EXPIRED:
@@ -374,7 +317,7 @@ def state_sentence(request: Request, now: datetime) -> str:
     retried = request.attempts.retried_by
     if retried and state in {State.APPLYING, State.APPLIED}:
         return f"{retried.name} already retried this request: {change}."
-    by = request.round.decided_by.name if request.round.decided_by else "Nobody"
+    by = decided_by.name if decided_by else "Nobody"
     did = "applied" if request.requested.without_approval else "approved"
     if state in {State.DENIED, State.CANCELLED}:
         did = state.value
@@ -392,20 +335,12 @@ def outdated(request: Request, version: int) -> str:
     return f"Nothing was applied. {news} The card is up to date now. Check it, then click again."
 
 
-def ago(elapsed: timedelta) -> str:
-    """Return in words how long ago something happened: `just now`, `5 min ago`."""
-    if elapsed < JUST_NOW:
-        return "just now"
-    return f"{text.duration(elapsed // JUST_NOW * 60)} ago"
-
-
 def also_open(related: Sequence[Request], *, is_named: bool = True) -> list[str]:
     """Return a line with the other open requests for the same people, or none."""
-    others = [
-        f"{change_of(other)}{f', by {asker(other)}' if is_named else ''}" for other in related
-    ]
-    more = len(others) - RELATED_SHOWN
-    if more > 0:
-        others[RELATED_SHOWN:] = [f"{more} more"]
+    others = list[str]()
+    for other in related[:RELATED_SHOWN]:
+        others.append(f"{change_of(other)}{f', by {asker(other)}' if is_named else ''}")
+    if len(related) > RELATED_SHOWN:
+        others.append(f"{len(related) - RELATED_SHOWN} more")
     title = ":warning: *Other open requests for the same people:*"
     return [f"{title} {'; '.join(others)}"] if others else []
