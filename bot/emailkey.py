@@ -15,7 +15,8 @@ from bot.services.errors import CredentialsRefused, PermissionMissing, ServiceEr
 from bot.services.http import ServiceHttp
 from bot.settings.model import EmailAuth
 from bot.slack.messages import block_kit, ids, text
-from bot.slack.messages.block_kit import Message, SlackBlock, page_count
+from bot.slack.messages.block_kit import Message
+from bot.slack.messages.paging import FIRST, Page, Wanted
 from bot.slack.parse import asks_for_help, read_words, refuse_endless, unknown
 
 DEFAULT_RESOURCE = "templates"
@@ -137,7 +138,7 @@ class EmailClient:
         return Message.of(markup).then(Message(footnote, (block_kit.context(footnote),)))
 
 
-def templates(body: object, page: int = 0) -> Message:
+def templates(body: object, wanted: Wanted = FIRST) -> Message:
     """Show one page of the templates in a response's body, whose format isn't specified.
 
     The body can be an object with a list under `templates` or `result`.
@@ -155,13 +156,9 @@ def templates(body: object, page: int = 0) -> Message:
         summary += f", {unnamed:,} without a name or ID"
     if not named:
         return Message.of(summary)
-    pages = page_count(len(named), PAGE)
-    page = min(page, pages - 1)
-    shown = named[page * PAGE : (page + 1) * PAGE]
-    rows = [(name or "–", template_id or "–") for name, template_id in shown]
+    page = Page.cut(named, PAGE, wanted)
+    rows = [(name or "–", template_id or "–") for name, template_id in page.items]
     lines = [" · ".join(text.escape(cell, 90) for cell in row) for row in rows]
-    turning: list[SlackBlock] = []
-    if buttons := block_kit.turns(ids.EMAILKEY_PAGE, page, pages):
-        turning = [block_kit.context(f"Page {page + 1} of {pages}"), block_kit.actions(*buttons)]
-    blocks = (block_kit.section(summary), block_kit.table([("Name", "ID"), *rows]), *turning)
+    table = block_kit.table([("Name", "ID"), *rows])
+    blocks = (block_kit.section(summary), table, *page.turning(ids.EMAILKEY_PAGE))
     return Message("\n".join([summary, *lines]), blocks)

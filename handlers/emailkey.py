@@ -5,8 +5,9 @@ from bot.app import Gatehouse
 from bot.commands import EMAILKEY
 from bot.emailkey import EmailKeyRequest, parse_emailkey
 from bot.permissions import Permission, Person
-from bot.slack.messages import block_kit, ids
+from bot.slack.messages import ids
 from bot.slack.messages.block_kit import Message
+from bot.slack.messages.paging import Wanted
 from handlers import payloads
 from handlers.bolt import GatehouseApp
 from handlers.listening import Needs
@@ -27,7 +28,7 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
     async def turn(_person: Person, body: Body) -> Message:
         """Handle the `Previous` and `Next` buttons of the template list."""
         templates = await bot.emailkey.get("templates")
-        return emailkey.templates(templates, block_kit.number_of(payloads.value(body)))
+        return emailkey.templates(templates, Wanted.of(payloads.value(body)))
 
     app.command("/emailkey")(app.commands.listener(EMAILKEY, parse_emailkey, answer))
     turns = Needs(Permission.READ, AnswerAt.CLICKED)

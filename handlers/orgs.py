@@ -10,6 +10,7 @@ from bot.permissions import Permission, Person
 from bot.services.calls import LIST, REFRESH, CallCause
 from bot.slack.messages import ids, replies
 from bot.slack.messages.block_kit import Message
+from bot.slack.messages.paging import Wanted
 from bot.slack.people import People
 from handlers import payloads
 from handlers.bolt import GatehouseApp
@@ -41,9 +42,9 @@ class Orgs:
     async def answer(self, person: Person, typed: OrgsRequest, body: Body) -> Message:
         """Answer the `/orgs` command."""
         if typed.form == "refresh":
-            return await self._listed(person, ui.OrgsPage(), REFRESH)
+            return await self._listed(person, Wanted(), REFRESH)
         if typed.form == "list":
-            return await self._listed(person, ui.OrgsPage(typed.words))
+            return await self._listed(person, Wanted(typed.words))
         try:
             return await self._shown(person, typed.words, body)
         except Ambiguous as several:
@@ -54,11 +55,11 @@ class Orgs:
 
     async def turn(self, person: Person, body: Body) -> Message:
         """Handle the `Previous` and `Next` buttons of the organization list."""
-        return await self._listed(person, ui.OrgsPage.of(payloads.value(body)))
+        return await self._listed(person, Wanted.of(payloads.value(body)))
 
     async def refresh(self, person: Person, body: Body) -> Message:
         """Handle the `Refresh` button of the organization list."""
-        return await self._listed(person, ui.OrgsPage.of(payloads.value(body)), REFRESH)
+        return await self._listed(person, Wanted.of(payloads.value(body)), REFRESH)
 
     async def show(self, person: Person, body: Body) -> Message:
         """Handle the `Open an organization…` menu."""
@@ -77,21 +78,21 @@ class Orgs:
         message = ui.one(place, report, may_check=self._people.may(person, Permission.REFRESH))
         return with_share(message, f"/orgs show {place.key.path}", body)
 
-    async def _listed(self, person: Person, wanted: ui.OrgsPage, kind: str = LIST) -> Message:
+    async def _listed(self, person: Person, wanted: Wanted, kind: str = LIST) -> Message:
         cause = CallCause(kind, person.slack_user_id)
         directory = await self._directory.directory(cause)
-        if wanted.words and not directory.matching(wanted.words):
+        if wanted.text and not directory.matching(wanted.text):
             directory = await self._directory.directory(cause, look_again=True)
         message = ui.listing(
             directory, wanted, may_refresh=self._people.may(person, Permission.REFRESH)
         )
-        if not wanted.words or directory.matching(wanted.words):
+        if not wanted.text or directory.matching(wanted.text):
             return message
         meant = []
-        if close := ORGS.meant(wanted.words.split()):
-            _, _, rest = wanted.words.partition(" ")
+        if close := ORGS.meant(wanted.text.split()):
+            _, _, rest = wanted.text.partition(" ")
             command_line = f"/orgs {close} {rest}".strip()
             meant.append((command_line, command_line))
-        near = directory.closest(wanted.words)
+        near = directory.closest(wanted.text)
         meant += [(label, f"/orgs show {path}") for path, label in near.items()]
         return replies.with_commands(message, meant)

@@ -10,6 +10,7 @@ from bot.quotas.parse import RatelimitsRequest, parse_ratelimits
 from bot.quotas.ratelimits import RateLimits
 from bot.slack.messages import block_kit, ids, replies
 from bot.slack.messages.block_kit import Message
+from bot.slack.messages.paging import Wanted
 from handlers import payloads
 from handlers.bolt import GatehouseApp
 from handlers.listening import Needs
@@ -65,7 +66,7 @@ class RatelimitsCommand:
 
     async def turn(self, person: Person, body: Body) -> Message:
         """Handle the `Previous`, `Next` and `Refresh` buttons of the overview."""
-        return await self._ratelimits.overview(person, _number_in(body))
+        return await self._ratelimits.overview(person, Wanted.of(payloads.value(body)))
 
     async def show(self, _person: Person, body: Body) -> Message:
         """Handle the `Open an organization…` menu and the `Refresh` button of one organization."""
@@ -81,12 +82,8 @@ class RatelimitsCommand:
 
     async def mute(self, person: Person, body: Body) -> Message:
         """Handle the `Mute 1 h` button on an alert."""
-        return await self._alerts.mute(person, _number_in(body))
+        return await self._alerts.mute(person, block_kit.number_of(payloads.value(body)))
 
 
 def _key_in(body: Body) -> OrganizationKey:
     return OrganizationKey.of_path(payloads.value(body))
-
-
-def _number_in(body: Body) -> int:
-    return block_kit.number_of(payloads.value(body))

@@ -20,9 +20,10 @@ from bot.errors import (
 from bot.permissions import Permission, Person
 from bot.slack.messages import ids
 from bot.slack.messages.block_kit import Message, SlackBlock
+from bot.slack.messages.paging import Wanted
 from bot.testusers import asking, deciding, presets, reading
 from bot.testusers.interactions import StoredInteraction, store_click
-from bot.testusers.messages import forms, notes, pages
+from bot.testusers.messages import forms, notes
 from bot.testusers.parse.command import (
     ChangeRequest,
     TestusersRequest,
@@ -40,7 +41,7 @@ from handlers.payloads import Body
 from handlers.progress import AnswerAt
 from handlers.sharing import with_share
 
-Show = Callable[[Parts, Person, pages.FlowPage], Awaitable[Message]]
+Show = Callable[[Parts, Person, Wanted], Awaitable[Message]]
 PAGES: dict[str, Show] = {
     "list": reading.listed,
     "history": reading.history,
@@ -108,7 +109,7 @@ class Testusers:
                     error.unsent = typed.filled.unsent()
                 raise
         if show := PAGES.get(typed.form):
-            page = pages.FlowPage(typed.flow, text=typed.text)
+            page = Wanted(typed.text, flow=typed.flow)
             return await self._show(show, person, page, body)
         if typed.form == FORM:
             return await self.open_form(person, body)
@@ -125,12 +126,12 @@ class Testusers:
         """Return the listener for the buttons that turn the pages of `show`."""
 
         async def turn(person: Person, body: Body) -> Message:
-            page = pages.FlowPage.of(payloads.value(body))
+            page = Wanted.of(payloads.value(body))
             return await self._show(show, person, page, body)
 
         return turn
 
-    async def _show(self, show: Show, person: Person, page: pages.FlowPage, body: Body) -> Message:
+    async def _show(self, show: Show, person: Person, page: Wanted, body: Body) -> Message:
         message = await show(self._bot, person, page)
         if show is not reading.listed:
             return message

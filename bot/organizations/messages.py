@@ -2,15 +2,12 @@
 
 from calendar import month_name
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated
-
-from pydantic import Field
 
 from bot.commands import ORGS
 from bot.organizations.rules import DataCenterReport, Directory, Place
 from bot.slack.messages import block_kit, ids, text
-from bot.slack.messages.block_kit import ButtonValue, Message, SlackBlock, page_count
+from bot.slack.messages.block_kit import Message, SlackBlock
+from bot.slack.messages.paging import Page, Wanted
 
 PAGE = 15
 FILTER_CHARACTERS = 200
@@ -22,22 +19,13 @@ STATES = {True: "active", False: "inactive"}
 MONTHS = dict(enumerate(month_name[1:]))
 
 
-@dataclass(frozen=True)
-class OrgsPage(ButtonValue):
-    """A page of the `/orgs` list: the search text and the page number, which starts at 0."""
-
-    words: Annotated[str, Field(alias="q", max_length=FILTER_CHARACTERS)] = ""
-    page: Annotated[int, Field(alias="p", ge=0, lt=1_000_000)] = 0
-
-
-def listing(directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Message:
+def listing(directory: Directory, wanted: Wanted, *, may_refresh: bool) -> Message:
     """Show a page of matching organizations, and list the data centers that couldn't be loaded."""
-    places = directory.matching(wanted.words) if wanted.words else directory.places
-    pages = page_count(len(places), PAGE)
-    page = min(wanted.page, pages - 1)
+    places = directory.matching(wanted.text) if wanted.text else directory.places
+    page = Page.cut(places, PAGE, wanted)
     rows: list[tuple[str, ...]] = []
     choices: list[tuple[str, str]] = []
-    for place in places[page * PAGE : (page + 1) * PAGE]:
+    for place in page.items:
         organization = place.organization
         center = place.data_center
         name = text.shorten(organization.name, 60)
@@ -48,25 +36,21 @@ def listing(directory: Directory, wanted: OrgsPage, *, may_refresh: bool) -> Mes
         rows.append((name, organization.organization_id, state, center, money, zone))
         choices.append((f"{text.shorten(organization.name, 50)} ({center})", place.key.path))
     lines = [" · ".join(text.escape(cell, 60) for cell in row if cell) for row in rows]
-    turning = f"Page {page + 1} of {pages:,} · " if pages > 1 else ""
     times = [report.listing.fetched_at for report in directory.reports if report.listing]
     as_of = f"Updated {text.time(min(times))}" if times else "Not loaded yet"
     search = text.code("/orgs <text>")
-    details = text.code("/orgs show <id or name>")
+    hints = f"To search, use {search}. For details, use {text.code('/orgs show <id or name>')}."
     controls: list[SlackBlock] = []
     if choices:
         controls.append(block_kit.select("Open an organization…", ids.ORGS_SHOW, choices))
-    controls += block_kit.turns(
-        ids.ORGS_PAGE, page, pages, lambda to: replace(wanted, page=to).value()
-    )
+    controls += page.turns(ids.ORGS_PAGE)
     if may_refresh:
-        value = replace(wanted, page=page).value()
-        controls.append(block_kit.button("Refresh", ids.ORGS_REFRESH, value))
+        controls.append(block_kit.button("Refresh", ids.ORGS_REFRESH, page.wanted.value()))
     return block_kit.tabular(
-        [_summary(places, directory, wanted.words), *problems(directory.failures)],
+        [_summary(places, directory, wanted.text), *problems(directory.failures)],
         [HEADINGS, *rows],
         lines,
-        f"{turning}{as_of} · To search, use {search}. For details, use {details}.",
+        (page.place, as_of, hints),
         controls,
     )
 

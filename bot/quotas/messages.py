@@ -19,6 +19,7 @@ from bot.quotas.rules.use import (
 from bot.services.calls import PROBE, WATCH, client_named
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import Message, SlackBlock
+from bot.slack.messages.paging import FIRST, Page, Wanted
 
 HEADINGS = ("Organization", "State", "Minute", "Day", "At once", "Data center")
 NUMBERS = frozenset({2, 3, 4})
@@ -62,7 +63,7 @@ def again(block: Block, now: float) -> str:
 
 
 def overview(
-    standings: Sequence[Standing], directory: Directory, at: datetime, page: int = 0
+    standings: Sequence[Standing], directory: Directory, at: datetime, wanted: Wanted = FIRST
 ) -> Message:
     """Show a page of organizations, and list the data centers that couldn't be loaded."""
     total = sum(bool(standing.key.organization_id) for standing in standings)
@@ -70,12 +71,11 @@ def overview(
         f"*API usage of {text.count(total, 'organization')}*, starting with those closest to a"
         " limit"
     )
-    pages = block_kit.page_count(len(standings), ORGANIZATIONS_SHOWN)
-    page = min(page, pages - 1)
+    page = Page.cut(standings, ORGANIZATIONS_SHOWN, wanted)
     rows: list[Sequence[str]] = []
     lines: list[str] = []
     options: list[tuple[str, str]] = []
-    for standing in standings[page * ORGANIZATIONS_SHOWN :][:ORGANIZATIONS_SHOWN]:
+    for standing in page.items:
         name = directory.name_of(standing.key)
         key = standing.key
         state = _state(standing)
@@ -88,18 +88,18 @@ def overview(
         used = ", ".join(f"{meter} {kind.in_words}" for kind, meter in meters.items())
         lines.append(f"{text.escape(name, 60)}{key.center}: {used}, {state}")
         options.append((f"{text.shorten(name, 50)}{key.center}", key.path))
-    controls = block_kit.turns(ids.RATELIMITS_PAGE, page, pages)
-    controls.append(block_kit.button("Refresh", f"{ids.RATELIMITS_PAGE}.refresh", str(page)))
+    controls = page.turns(ids.RATELIMITS_PAGE)
+    refresh = f"{ids.RATELIMITS_PAGE}.refresh"
+    controls.append(block_kit.button("Refresh", refresh, page.wanted.value()))
     if rows:
         menu = block_kit.select("Open an organization…", ids.RATELIMITS_SHOW, options)
         controls.insert(0, menu)
-    number = f"Page {page + 1} of {pages} · " if pages > 1 else ""
     details = f"{text.code('/ratelimits <org>')} shows an organization's calls in the last 24 hours"
     return block_kit.tabular(
         [summary, *problems(directory.failures)],
         [HEADINGS, *rows],
         lines,
-        f"{number}As of {text.time(at)} · {details}",
+        (page.place, f"As of {text.time(at)}", details),
         controls,
         right=NUMBERS,
     )

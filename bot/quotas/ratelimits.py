@@ -32,6 +32,7 @@ from bot.quotas.store import ledger as quotas
 from bot.services.calls import CHECK, LIST, CallCause, client_named
 from bot.services.errors import RateLimited
 from bot.slack.messages.block_kit import Message
+from bot.slack.messages.paging import FIRST, Wanted
 from bot.slack.people import People
 from bot.store import audit
 from bot.store.audit_entry import AuditEntry
@@ -51,13 +52,13 @@ class RateLimits:
     terms: Terms
     clock: Clock
 
-    async def overview(self, person: Person, page: int = 0) -> Message:
+    async def overview(self, person: Person, wanted: Wanted = FIRST) -> Message:
         """Show a page of organizations. Make calls only if a data center has never been listed."""
         directory = await self._known_directory()
         if not directory.reports or any(report.listing is None for report in directory.reports):
             cause = CallCause(LIST, person.slack_user_id)
             directory = self._with_apis(await self.directory.directory(cause))
-        return ui.overview(await self._standings(directory), directory, self.clock.now(), page)
+        return ui.overview(await self._standings(directory), directory, self.clock.now(), wanted)
 
     async def _known_directory(self, *, look_again: bool = False) -> Directory:
         return self._with_apis(await self.directory.known(look_again=look_again))

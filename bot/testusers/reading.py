@@ -15,13 +15,14 @@ from bot.flows.rules.identities import mask
 from bot.permissions import Permission, Person
 from bot.services.errors import ServiceError
 from bot.slack.messages import block_kit
-from bot.slack.messages.block_kit import Message, SlackBlock, page_count
+from bot.slack.messages.block_kit import Message, SlackBlock
+from bot.slack.messages.paging import Page, Wanted, last_page
 from bot.slack.people import People
 from bot.spelling import folded
 from bot.testusers import store
 from bot.testusers.lists import read_list
 from bot.testusers.messages import pages
-from bot.testusers.messages.pages import Endless, FlowPage, OpenRow, Page, Reader, grouped
+from bot.testusers.messages.pages import Endless, OpenRow, Reader, grouped
 from bot.testusers.parts import Parts
 from bot.testusers.rules.people import Access
 from bot.testusers.rules.requests import Request
@@ -50,7 +51,7 @@ def reader_of(people: People, person: Person) -> Reader:
     return Reader(may(person, Permission.SEE_IDENTITIES), may(person, Permission.REQUEST))
 
 
-async def listed(bot: Parts, person: Person, wanted: FlowPage) -> Message:
+async def listed(bot: Parts, person: Person, wanted: Wanted) -> Message:
     """Return a page of a flow's test users that shows who approved them and when access ends.
 
     The search text matches only the part of each identity that the person is allowed to see.
@@ -75,34 +76,34 @@ async def _granting(bot: Parts, held: Iterable[Access]) -> dict[str, Request]:
     return {request.id: request for request in requests}
 
 
-async def history(bot: Parts, person: Person, wanted: FlowPage) -> Message:
+async def history(bot: Parts, person: Person, wanted: Wanted) -> Message:
     """Return a page of a flow's requests, newest first."""
     reads, flow = await reader(bot, person), bot.flows.named(wanted.flow)
     async with bot.database.read_only() as tx:
         found, total = await store.requests_of_flow(
             tx, flow.key, limit=HISTORY_PAGE, offset=wanted.page * HISTORY_PAGE
         )
-    pages_there_are = page_count(total, HISTORY_PAGE)
-    if wanted.page >= pages_there_are:
-        return await history(bot, person, replace(wanted, page=pages_there_are - 1))
-    return pages.history(flow, Page(found, total, pages_there_are, wanted), reads)
+    last = last_page(total, HISTORY_PAGE)
+    if wanted.page > last:
+        return await history(bot, person, replace(wanted, page=last))
+    return pages.history(flow, Page(found, total, last, wanted), reads)
 
 
-async def open_requests(bot: Parts, person: Person, wanted: FlowPage) -> Message:
+async def open_requests(bot: Parts, person: Person, wanted: Wanted) -> Message:
     """Return a page of the open requests, with the buttons that the person can use."""
     reads = await reader(bot, person)
     async with bot.database.read_only() as tx:
         offset = wanted.page * PENDING_PAGE
         found, total = await store.pending(tx, limit=PENDING_PAGE, offset=offset)
-    pages_there_are = page_count(total, PENDING_PAGE)
-    if wanted.page >= pages_there_are:
-        return await open_requests(bot, person, replace(wanted, page=pages_there_are - 1))
+    last = last_page(total, PENDING_PAGE)
+    if wanted.page > last:
+        return await open_requests(bot, person, replace(wanted, page=last))
     channel = bot.settings.approvals_channel
     rows = [open_row(bot.people, person, request, channel) for request in found]
-    return pages.open_requests(Page(rows, total, pages_there_are, wanted), reads)
+    return pages.open_requests(Page(rows, total, last, wanted), reads)
 
 
-async def own(bot: Parts, person: Person, wanted: FlowPage) -> Message:
+async def own(bot: Parts, person: Person, wanted: Wanted) -> Message:
     """Return the person's requests, and a page of the people they requested access for."""
     reads, user = await reader(bot, person), person.slack_user_id
     async with bot.database.read_only() as tx:
@@ -112,7 +113,7 @@ async def own(bot: Parts, person: Person, wanted: FlowPage) -> Message:
     return pages.own(requests, Page.cut(grouped(granted), OWN_PAGE, wanted), len(granted), reads)
 
 
-async def review(bot: Parts, person: Person, wanted: FlowPage) -> Message:
+async def review(bot: Parts, person: Person, wanted: Wanted) -> Message:
     """Return a page of the people whose access to one flow or any flow has no end date."""
     await bot.people.require(person, Permission.REQUEST)
     endless, unread = await _endless(bot, wanted.flow)

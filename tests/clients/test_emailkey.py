@@ -9,6 +9,7 @@ from yarl import URL
 from bot import emailkey
 from bot.emailkey import EmailClient
 from bot.services.errors import ResponseUnreadable
+from bot.slack.messages.paging import Wanted
 from tests.support.http import Bench, FakeServices
 
 BASE = "https://email.example.com"
@@ -73,7 +74,7 @@ def a_lot(count: int) -> dict[str, object]:
 
 
 def test_names_are_inert_and_a_page_stays_within_slacks_limits() -> None:
-    message = emailkey.templates(a_lot(10_000), 100)
+    message = emailkey.templates(a_lot(10_000), Wanted(page=100))
     sent = json.dumps(message.payload())
     assert "<!here>" not in sent
     assert len(message.text) <= 4000

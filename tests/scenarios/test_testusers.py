@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
+from bot.slack.messages.paging import Wanted
 from bot.testusers.messages.forms import change_form
-from bot.testusers.messages.pages import FlowPage
 from bot.testusers.parse.form import Prefilled
 from sandbox.services.faults import Fault, FaultKind
 from tests.support.world import ABEL, ADA, ADAM, OTTO, VERA, WELCOME, running_world
@@ -322,7 +322,7 @@ async def test_a_page_that_is_no_more_is_the_last_one_there_is(world):
         page = await world.ask(OTTO, "/testusers", command)
         elements = [element for block in page.blocks for element in block.get("elements", ())]
         following = next(e for e in elements if e.get("text", {}) and "Next" in str(e["text"]))
-        following["value"] = FlowPage("welcome", 8).value()
+        following["value"] = Wanted(flow="welcome", page=8).value()
         await world.slack.click(OTTO, page, "Next")
         await world.shows(page, "Page 2 of 2")
         assert "Previous" in page.buttons

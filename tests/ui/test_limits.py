@@ -24,6 +24,7 @@ from bot.services.calls import ServiceSeen
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids, replies, text
 from bot.slack.messages.block_kit import Message
+from bot.slack.messages.paging import Wanted
 from bot.store.audit_entry import RecordedEntry
 from sandbox.slack.validation import UPDATE_TEXT, check_message
 
@@ -101,13 +102,13 @@ def many(names: list[str], count: int, failure: str | None = None) -> Directory:
 def test_two_thousand_organizations_with_long_names_fit():
     directory = many(NASTY, 2_000, failure="It broke: " + NASTY[0])
     for page in (*range(0, 133, 10), 133, 10**9):
-        message = orgs.listing(directory, orgs.OrgsPage("", page), may_refresh=True)
+        message = orgs.listing(directory, Wanted("", page), may_refresh=True)
         check(message)
         number = min(page, 133) + 1
         assert f"Page {number} of 134" in words_of(message)
         assert ids_in(message) == ids_of(directory.places[15 * number - 15 : 15 * number])
     for name in NASTY:
-        check(orgs.listing(directory, orgs.OrgsPage(name[:200], 3), may_refresh=True))
+        check(orgs.listing(directory, Wanted(name[:200], 3), may_refresh=True))
     for place in directory.places[:: len(directory.places) // 20]:
         check(orgs.one(place, directory.reports[0]))
 
@@ -118,8 +119,8 @@ def test_a_list_and_one_organization_with_any_texts(name, words, failure):
         "eu", Listing("eu", tuple(organization(n, name, words) for n in range(20)), AT), failure
     )
     directory = Directory((report, DataCenterReport("jp", None, failure)))
-    check(orgs.listing(directory, orgs.OrgsPage(words[:200], 1), may_refresh=True))
-    everything = orgs.listing(directory, orgs.OrgsPage(), may_refresh=False)
+    check(orgs.listing(directory, Wanted(words[:200], 1), may_refresh=True))
+    everything = orgs.listing(directory, Wanted(), may_refresh=False)
     check(everything)
     assert "Page 1 of 2" in words_of(everything)
     assert ids_in(everything) == ids_of(directory.places[:15])
@@ -129,13 +130,13 @@ def test_a_list_and_one_organization_with_any_texts(name, words, failure):
 @given(st.text() | st.sampled_from(['{"q": 1, "p": "x"}', "[]", "7", '{"q": "a", "p": -1}']))
 def test_any_value_of_a_button_is_a_view_or_outdated(value):
     with suppress(NotFound):
-        view = orgs.OrgsPage.of(value)
+        view = Wanted.of(value)
         assert view.page >= 0
-        assert orgs.OrgsPage.of(view.value()) == view
+        assert Wanted.of(view.value()) == view
 
 
 def test_a_page_of_earlier_versions_is_read():
-    assert orgs.OrgsPage.of('{"q": "wing", "p": 2}') == orgs.OrgsPage("wing", 2)
+    assert Wanted.of('{"q": "wing", "p": 2}') == Wanted("wing", 2)
 
 
 @pytest.mark.parametrize("is_allowed", [True, False])

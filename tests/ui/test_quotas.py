@@ -26,6 +26,7 @@ from bot.quotas.rules.limits import (
 from bot.quotas.rules.quota import BlockCode, Blocks, Incident, IncidentDetail, InUse, NotNow
 from bot.quotas.rules.use import HourOfCalls, Standing, first_hour
 from bot.services.calls import CallClass
+from bot.slack.messages.paging import Wanted
 from tests.support.requests import hold
 
 AT = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
@@ -91,7 +92,7 @@ def test_a_page_of_many_nasty_names_is_within_slacks_limits():
     numbers = [str(n) for n in range(2_000)]
     directory = a_directory(NASTY, *numbers)
     for page in (0, 5, 133):
-        message = messages.overview([*map(standing, numbers)], directory, AT, page)
+        message = messages.overview([*map(standing, numbers)], directory, AT, Wanted(page=page))
         hold(message)
     assert "Page 134 of 134" in repr(message.slack_blocks)
 

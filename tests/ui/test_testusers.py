@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from bot.approvals.rules import State
 from bot.flows.rules.identities import identities_problem
 from bot.flows.rules.lists import Change
+from bot.slack.messages.paging import Page
 from bot.testusers.messages import notes, pages
 from bot.testusers.messages.card import Surroundings, card
-from bot.testusers.messages.pages import OpenRow, Page, Reader
+from bot.testusers.messages.pages import OpenRow, Reader
 from bot.testusers.messages.phrases import in_full, mentions
 from bot.testusers.rules.people import Access, Did, Effect, Over, RequestPerson
 from bot.testusers.rules.requests import (

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import starmap
@@ -272,45 +272,25 @@ def tabular(
     paragraphs: Sequence[str],
     rows: Sequence[Sequence[str]],
     lines: Sequence[str],
-    footnote: str,
+    footnotes: Iterable[str],
     controls: Sequence[SlackBlock],
     *,
     right: frozenset[int] = frozenset(),
 ) -> Message:
-    """Return a message with paragraphs, a table, a footnote and a row of buttons and menus.
+    """Return a message with paragraphs, a table, footnotes and a row of buttons and menus.
 
     `lines` describe the table's rows in the message's text. Without lines, there is no table.
     """
     blocks = [section(paragraph) for paragraph in paragraphs]
     if lines:
         blocks.append(table(rows, right=right))
-    blocks.append(context(footnote))
+    blocks.append(context(" · ".join(filter(None, footnotes))))
     return Message("\n".join([*paragraphs, *lines]), (*blocks, *row(controls)))
-
-
-def page_count(total: int, size: int) -> int:
-    """Return the number of pages needed for `total` items. An empty list has one page."""
-    return max(1, -(-total // size))
 
 
 def number_of(value: str) -> int:
     """Return the number in a button's value, or 0 if there is no number of up to 12 digits."""
     return int(value) if NUMBER.fullmatch(value) else 0
-
-
-def turns(
-    action_id: str, page: int, pages: int, value: Callable[[int], str] = str
-) -> list[SlackBlock]:
-    """Return the `Previous` and `Next` buttons that the current page needs.
-
-    Each button has its own action ID. `value` builds a button's value from the number of the page
-    that the button opens. By default, the value is the number itself.
-    """
-    return [
-        button(label, f"{action_id}.{label.lower()}", value(to))
-        for label, to in (("Previous", page - 1), ("Next", page + 1))
-        if 0 <= to < pages
-    ]
 
 
 def _markup(markup: str, limit: int) -> dict[str, Any]:

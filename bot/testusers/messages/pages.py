@@ -1,16 +1,14 @@
 """The layout of the `/testusers list`, `history`, `requests`, `mine` and `review` pages."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Generic, TypeVar
-
-from pydantic import Field
 
 from bot.approvals.rules import Act
 from bot.flows.rules.flows import Flow
 from bot.slack.messages import block_kit, ids, text
-from bot.slack.messages.block_kit import MESSAGE_CHARACTERS, ButtonValue, Message, SlackBlock
+from bot.slack.messages.block_kit import MESSAGE_CHARACTERS, Message, SlackBlock
+from bot.slack.messages.paging import Page
 from bot.testusers.messages import phrases
 from bot.testusers.messages.card import act_buttons, extend_buttons, form_button
 from bot.testusers.messages.phrases import Show, brief, change_of, flow_name, how_many, in_full
@@ -26,43 +24,6 @@ WITHOUT_END = "Access with no end date"
 NOT_COUNTED = f"{WITHOUT_END}: the lists couldn't be read in time."
 OUTSIDE = "added outside Gatehouse"
 UNREAD_SHOWN = 3
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class FlowPage(ButtonValue):
-    """A page requested through a button or a command, with its flow and search text."""
-
-    flow: str = ""
-    page: Annotated[int, Field(ge=0, lt=1_000_000)] = 0
-    text: str = ""
-
-
-@dataclass(frozen=True)
-class Page(Generic[T]):
-    """The items on the `wanted` page, and the total number of items and pages."""
-
-    items: Sequence[T]
-    total: int
-    pages: int = 1
-    wanted: FlowPage = FlowPage()
-
-    @classmethod
-    def cut(cls, items: Sequence[T], size: int, wanted: FlowPage) -> "Page[T]":
-        """Return the requested page, or the last page if there are fewer pages."""
-        pages = block_kit.page_count(len(items), size)
-        number = min(wanted.page, pages - 1)
-        on_page = items[number * size : (number + 1) * size]
-        return cls(on_page, len(items), pages, replace(wanted, page=number))
-
-    def turning(self, form: str) -> list[SlackBlock]:
-        """Return blocks with the page number and page buttons, or none if there's only one page."""
-        number, action_id = self.wanted.page, ids.testusers_page(form)
-        turns = block_kit.turns(
-            action_id, number, self.pages, lambda to: replace(self.wanted, page=to).value()
-        )
-        count = block_kit.context(f"Page {number + 1} of {self.pages}")
-        return [count, block_kit.actions(*turns)] if turns else []
 
 
 @dataclass(frozen=True)
@@ -154,7 +115,7 @@ def listing(
             about = f"{_until(held.ends_at)} · {_by(granting[held.request_id])}"
         rows.append((f"• {reader.show(identity, None)} · {about}", None))
     below = block_kit.row(form_button("Change…", flow) if reader.asks else [])
-    return _message(rows, [*below, *page.turning("list")])
+    return _message(rows, [*below, *page.turning(ids.testusers_page("list"))])
 
 
 def _by(request: Request) -> str:
@@ -176,7 +137,7 @@ def history(flow: Flow, page: Page[Request], reader: Reader) -> Message:
         return Message.of(f"There are no requests for {flow_name(flow)} yet.")
     title = f"*{text.count(page.total, 'request')}* for {flow_name(flow)}, newest first"
     rows: list[Row] = [(title, None), *_requests(page.items, reader, Act.UNDO, Act.RETRY)]
-    return _message(rows, page.turning("history"))
+    return _message(rows, page.turning(ids.testusers_page("history")))
 
 
 def _requests(requests: Sequence[Request], reader: Reader, *acts: Act) -> list[Row]:
@@ -194,7 +155,7 @@ def open_requests(page: Page[OpenRow], reader: Reader) -> Message:
     message = Message.of(title if page.total else "Nothing is waiting for approval. :tada:")
     for row in page.items:
         message = message.then(waiting(row, reader.show))
-    return message.plus(*page.turning("requests"))
+    return message.plus(*page.turning(ids.testusers_page("requests")))
 
 
 def waiting(row: OpenRow, show: Show) -> Message:
@@ -235,7 +196,7 @@ def own(
     message = _message(rows, [])
     for group in page.items:
         message = message.then(group_message(group, reader))
-    return message.plus(*page.turning("mine"))
+    return message.plus(*page.turning(ids.testusers_page("mine")))
 
 
 def group_message(group: AccessGroup, reader: Reader) -> Message:
@@ -286,7 +247,7 @@ def review(
             "Remove", flow, [identity], kind="remove", action_id=ids.TESTUSERS_PERSON
         )
         message = message.then(Message.of(line).plus(*block_kit.row(buttons)))
-    return message.plus(*page.turning("review"))
+    return message.plus(*page.turning(ids.testusers_page("review")))
 
 
 def _message(rows: Sequence[Row], below: Sequence[SlackBlock]) -> Message:

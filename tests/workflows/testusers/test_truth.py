@@ -6,10 +6,10 @@ from bot.approvals.rules import Act, FlowPolicy, State
 from bot.errors import Conflict
 from bot.flows.rules.lists import Change
 from bot.services.errors import ResponseUnreadable, ServiceFailed, ServiceRefused, ServiceTimeout
+from bot.slack.messages.paging import Wanted
 from bot.store.outbox import OutboxMessage
 from bot.testusers import asking, reading, store
 from bot.testusers.deciding import Click, decide
-from bot.testusers.messages.pages import FlowPage
 from bot.testusers.parse.command import parse_testusers
 from bot.testusers.parse.form import ShownRequest
 from bot.testusers.rendering import RequestMessages
@@ -190,7 +190,7 @@ async def test_a_list_without_a_new_change_is_not_believed_for_a_minute(world, s
     world.service.lists[WELCOME] = []
     world.clock.advance(seconds)
     otto = await world.person(OTTO)
-    shown = reading.listed(world, otto, FlowPage("welcome"))
+    shown = reading.listed(world, otto, Wanted(flow="welcome"))
     if seconds > 60:
         assert "has no test users" in (await shown).text
         return
@@ -219,7 +219,7 @@ async def test_a_list_without_somebody_ends_their_grant(world, page):
     world.service.lists[WELCOME] = []
     otto = await world.person(OTTO)
     if page == "list":
-        await reading.listed(world, otto, FlowPage("welcome"))
+        await reading.listed(world, otto, Wanted(flow="welcome"))
     else:
         await world.ask("add welcome +8")
     await world.work()
