@@ -27,7 +27,7 @@ NO_FLOW_SERVICE = (
 
 
 async def inventory(
-    parts: CheckParts, *, can_be_granted: bool
+    parts: CheckParts, *, can_be_granted: bool = True
 ) -> tuple[list[Finding], dict[str, Sequence[Organization]]]:
     """Check each data center's credential by listing its organizations.
 

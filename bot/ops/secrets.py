@@ -48,8 +48,8 @@ def secret_problems(given: Mapping[str, object], slack_api_url: str) -> Iterator
     for name in (*KEYS, *SENT):
         value = str(given.get(name, ""))
         if SANDBOX.match(value):
-            yield name.upper(), "is the sandbox's secret, which is public"
+            yield name, "is the sandbox's secret, which is public"
         elif name in KEYS and value in EXAMPLES:
-            yield name.upper(), "is the example from the documentation, which is public"
+            yield name, "is the example from the documentation, which is public"
         elif name in KEYS and 0 < len(value) < SHORTEST_KEY:
-            yield name.upper(), f"is too short: it must have at least {SHORTEST_KEY} characters"
+            yield name, f"is too short: it must have at least {SHORTEST_KEY} characters"

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -13,12 +12,15 @@ from yarl import URL
 from bot.approvals.rules import EVERY_FLOW
 from bot.ids import FLOW_SID
 from bot.ops.secrets import looks_secret, secret_problems
+from bot.permissions import EVERY_FULL_MEMBER, Role
 from bot.settings.files import EXAMPLES, in_environment, in_toml, toml_table
 from bot.settings.model import (
     DATA_CENTERS,
+    HOME,
     ORGANIZATION_PATH,
     PROXIES,
     Settings,
+    as_json,
     is_secret,
     keys_in,
 )
@@ -74,46 +76,39 @@ def settings_from(sources: Sources) -> Settings:
     Raises:
         SettingsError: Some settings are invalid or missing. The error names all of them.
     """
-    moved: list[str] = []
-    table = _moved(sources, sources.table, moved)
-    known = {name: value for name, value in table.items() if name in Settings.model_fields}
-    given = {**known, **_in_environment(sources.environment)}
-    details: list[ErrorDetails] = []
+    problems = [*_removed(sources), *_unknown(sources)]
+    table = _without_moved(sources, sources.table, problems)
+    values = {name: value for name, value in table.items() if name in Settings.model_fields}
+    values |= _in_environment(sources.environment)
+    wrong: set[str] = set()
     try:
-        settings = Settings.model_validate(given)
+        settings = Settings.model_validate(values)
     except ValidationError as error:
         details = error.errors()
-    wrong = {str(detail["loc"][0]) for detail in details}
-    if wrong:
-        right = {name: value for name, value in given.items() if name not in wrong}
+        problems += [_wrong_value(sources, detail) for detail in _innermost(details)]
+        wrong = {str(detail["loc"][0]) for detail in details}
+        right = {name: value for name, value in values.items() if name not in wrong}
         settings = Settings.model_validate({**PLACEHOLDERS, **right})
     between = [
         *_problems_between(settings, sources.environment, wrong),
-        *secret_problems(given, settings.slack_api_url),
+        *secret_problems(values, settings.slack_api_url),
     ]
-    unknown = sources.table.keys() - known.keys() - {APPROVERS}
-    problems = [
-        *_removed(sources),
-        *moved,
-        *(
-            f"{_printed(name)} in {sources.file} is not a setting."
-            + "".join(
-                f" Did you mean {near}? (example: {in_toml(near)})"
-                for near in closest(name, Settings.model_fields)
-            )
-            for name in unknown
-        ),
-        *(_wrong_value(sources, detail) for detail in _innermost(details)),
-        *(
-            _line(sources, name.lower(), problem)
-            for name, problem in between
-            if name.lower() not in wrong
-        ),
-        *_mistyped(sources.environment),
-    ]
+    problems += [_line(sources, name, problem) for name, problem in between if name not in wrong]
+    problems += _mistyped(sources.environment)
     if problems:
         raise SettingsError(problems)
     return settings
+
+
+def _in_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the values of the settings in the environment."""
+    names = {name.upper(): name for name in Settings.model_fields}
+    # As in other programs, the lowercase names of proxies take precedence.
+    names |= {name: name for name in PROXIES}
+    return {name: environment[key] for key, name in names.items() if key in environment}
+
+
+# The lines of errors
 
 
 def _innermost(details: Sequence[ErrorDetails]) -> Iterator[ErrorDetails]:
@@ -128,7 +123,10 @@ def _innermost(details: Sequence[ErrorDetails]) -> Iterator[ErrorDetails]:
 def _wrong_value(sources: Sources, error: ErrorDetails) -> str:
     """Return the error line for a validation error."""
     name, *parts = [str(part) for part in error["loc"] if part != "[key]"]
-    problem, value = phrase_of(error), error.get("input")
+    value = error.get("input")
+    problem = WORDS.get(error["type"]) or re.sub(
+        "^(Input|String|Value) should( be)?", r"must\2", error["msg"].removeprefix("Value error, ")
+    )
     if problem == UNKNOWN_KEY:
         problem += f".{_closest(parts[-1], keys_in(name, *parts[:-1]))}"
         if (center := ".".join(parts)) in DATA_CENTERS:
@@ -151,24 +149,19 @@ def _printed(key: str) -> str:
     return "(a key that looks like a secret)" if looks_secret(key) else key
 
 
-def _moved(
-    sources: Sources, table: Mapping[str, object], moved: list[str], *place: str
-) -> dict[str, object]:
-    """Return a table without settings that stand below its heading. Add a line for each of them."""
-    kept: dict[str, object] = {}
-    for key, value in table.items():
-        is_known = not place or key in keys_in(*place) or re.fullmatch(FLOW_SID, str(value))
-        if isinstance(value, dict):
-            kept[key] = _moved(sources, value, moved, *place, key)
-        elif is_known or key.lower() not in Settings.model_fields:
-            kept[key] = value
-        else:
-            heading = ".".join(map(_printed, place))
-            moved.append(
-                f"{key.upper()} in {sources.file} is in the table [{heading}]. Move it above the"
-                f" first table (example: {in_toml(key.lower())})"
-            )
-    return kept
+def _line(sources: Sources, name: str, problem: str) -> str:
+    """Return an error line with the setting's name and place, the problem, and an example."""
+    if name in sources.table and name not in _in_environment(sources.environment):
+        place = f" in {sources.file}" if sources.file else ""
+        return f"{name.upper()}{place} {problem} (example: {in_toml(name)})"
+    return f"{name.upper()} {problem} (example: {in_environment(name)})"
+
+
+def _closest(name: str, known: Iterable[str]) -> str:
+    return "".join(f" Did you mean {near}?" for near in closest(name, known))
+
+
+# Names that aren't settings, or that stand in the wrong place
 
 
 def _removed(sources: Sources) -> Iterator[str]:
@@ -182,67 +175,53 @@ def _removed(sources: Sources) -> Iterator[str]:
     value = sources.environment.get(name, sources.table.get(APPROVERS))
     if value is None:
         return
-    added = {"welcome": {"approvers": ["U0ADA"]}}
-    with suppress(ValueError, AttributeError):
-        flows: Any = json.loads(value) if isinstance(value, str) else value
-        added = {flow: {"approvers": people} for flow, people in flows.items()} or added
-    policy = json.dumps(added, ensure_ascii=False)
+    flows: object = None
+    with suppress(ValueError):
+        flows = as_json(value)
+    if not isinstance(flows, dict) or not flows:
+        flows = {"welcome": ["U0ADA"]}
+    policies = {flow: {"approvers": people} for flow, people in flows.items()}
+    example = json.dumps(policies, ensure_ascii=False)
     if name not in sources.environment:
-        policy = ", ".join(toml_table({"flow_policies": {flow: added[flow]}}) for flow in added)
+        tables = [{"flow_policies": {flow: rules}} for flow, rules in policies.items()]
+        example = ", ".join(map(toml_table, tables))
     yield (
-        f"{name} was removed. Add its people to FLOW_POLICIES as the flow's approvers: {policy}."
+        f"{name} was removed. Add its people to FLOW_POLICIES as the flow's approvers: {example}."
         " Where “*” has approvers, these counted before"
     )
 
 
-def _problems_between(
-    settings: Settings, environment: Mapping[str, str], wrong: Collection[str]
-) -> Problems:
-    """Yield the problems that concern several settings. Those in `wrong` have other values."""
-    if not settings.slack_signing_secret and not settings.slack_app_token:
-        yield "SLACK_SIGNING_SECRET", "is required unless SLACK_APP_TOKEN is set"
-    if environment.get("DYNO") and "database_url" not in settings.model_fields_set:
-        yield "DATABASE_URL", "is required, because this platform's disk is erased at each restart"
-    if settings.gateway_port and settings.gateway_port == settings.port:
-        yield "GATEWAY_PORT", "must differ from PORT"
-    if "flow_aliases" not in wrong:
-        yield from _flows(settings)
-        yield from _flows_of_clients(settings)
-    yield from _policies(settings)
-    yield from _roots(settings)
-    yield from _organizations(settings, is_known="inventory_data_centers" not in wrong)
+def _unknown(sources: Sources) -> Iterator[str]:
+    """Yield an error line for each key of the file that isn't a setting."""
+    for name in sources.table.keys() - {*Settings.model_fields, APPROVERS}:
+        meant = "".join(
+            f" Did you mean {near}? (example: {in_toml(near)})"
+            for near in closest(name, Settings.model_fields)
+        )
+        yield f"{_printed(name)} in {sources.file} is not a setting.{meant}"
 
 
-def _in_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the values of the settings in the environment."""
-    names = {name.upper(): name for name in Settings.model_fields}
-    # As in other programs, the lowercase names of proxies take precedence.
-    names |= {name: name for name in PROXIES}
-    return {name: environment[key] for key, name in names.items() if key in environment}
-
-
-def phrase_of(error: ErrorDetails) -> str:
-    """Describe a validation error without quoting the value, which may be a secret."""
-    if error["type"] in WORDS:
-        return WORDS[error["type"]]
-    message = error["msg"].removeprefix("Value error, ")
-    return re.sub("^(Input|String|Value) should( be)?", r"must\2", message)
-
-
-def _is_in_file(sources: Sources, name: str) -> bool:
-    return name in sources.table and name not in _in_environment(sources.environment)
-
-
-def _line(sources: Sources, name: str, problem: str) -> str:
-    """Return an error line with the setting's name and place, the problem, and an example."""
-    if _is_in_file(sources, name):
-        place = f" in {sources.file}" if sources.file else ""
-        return f"{name.upper()}{place} {problem} (example: {in_toml(name)})"
-    return f"{name.upper()} {problem} (example: {in_environment(name)})"
-
-
-def _closest(name: str, known: Iterable[str]) -> str:
-    return "".join(f" Did you mean {near}?" for near in closest(name, known))
+def _without_moved(
+    sources: Sources, table: Mapping[str, object], problems: list[str], *place: str
+) -> dict[str, object]:
+    """Return a table without settings that stand below its heading. Add a line for each of them."""
+    kept = dict(table)
+    for key, value in table.items():
+        if isinstance(value, dict):
+            kept[key] = _without_moved(sources, value, problems, *place, key)
+        elif (
+            place
+            and key.lower() in Settings.model_fields
+            and key not in keys_in(*place)
+            and not re.fullmatch(FLOW_SID, str(value))
+        ):
+            del kept[key]
+            problems.append(
+                f"{key.upper()} in {sources.file} is in the table"
+                f" [{'.'.join(map(_printed, place))}]. Move it above the first table (example:"
+                f" {in_toml(key.lower())})"
+            )
+    return kept
 
 
 def _mistyped(environment: Mapping[str, str]) -> list[str]:
@@ -256,86 +235,114 @@ def _mistyped(environment: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _roots(settings: Settings) -> Problems:
-    centers = settings.inventory_data_centers
-    dependent = [str(name) for name, center in centers.items() if center.base_url is None]
-    if dependent and settings.inventory_base_url is None:
-        yield "INVENTORY_BASE_URL", "is required unless every data center has its own base_url"
-        return
-    host = URL(settings.inventory_base_url or "").host or ""
-    if dependent not in ([], ["com"]) and not host.endswith(".com"):
-        problem = (
-            "must have a host that ends in .com, because Gatehouse replaces .com for other data"
-            " centers"
-        )
-        yield "INVENTORY_BASE_URL", problem
-        return
-    roots: dict[object, str] = {}
-    for name in centers:
-        root = settings.root_of(name)
-        same = roots.setdefault((root.host, root.port, root.path.rstrip("/")), name)
-        if same != name:
-            yield "INVENTORY_DATA_CENTERS", f"{name}: has the same address as {same}"
-    for api_name, api in settings.apis.items():
-        root = URL(api.base_url)
-        same = roots.setdefault((root.host, root.port, root.path.rstrip("/")), api_name)
-        if same != api_name:
-            yield "APIS", f"{api_name}: has the same address as {same}"
+# Settings that don't fit together
+
+
+def _problems_between(
+    settings: Settings, environment: Mapping[str, str], wrong: Collection[str]
+) -> Problems:
+    """Yield the problems that concern several settings or entries.
+
+    The settings in `wrong` have other values here.
+    """
+    aliases, clients = settings.flow_aliases, settings.gateway_clients
+    if not settings.slack_signing_secret and not settings.slack_app_token:
+        yield "slack_signing_secret", "is required unless SLACK_APP_TOKEN is set"
+    if environment.get("DYNO") and "database_url" not in settings.model_fields_set:
+        yield "database_url", "is required, because this platform's disk is erased at each restart"
+    if settings.gateway_port and settings.gateway_port == settings.port:
+        yield "gateway_port", "must differ from PORT"
+    if EVERY_FULL_MEMBER in settings.roles.get(Role.ADMIN, ()):
+        problem = "can't be *, because admins apply changes without approval. List people or groups"
+        yield "roles", f"admin: {problem}"
+    if len({alias.casefold() for alias in aliases}) < len(aliases):
+        yield "flow_aliases", "has aliases that differ only in case"
+    if any(re.fullmatch(FLOW_SID, alias) for alias in aliases):
+        yield "flow_aliases", "has an alias that looks like another flow's SID"
+    if len({client.token_sha256 for client in clients.values()}) < len(clients):
+        yield "gateway_clients", "gives the same token to two clients"
+    if "flow_aliases" not in wrong:
+        yield from _flows(settings)
+    yield from _policies(settings)
+    yield from _roots(settings)
+    yield from _organizations(settings, is_known="inventory_data_centers" not in wrong)
 
 
 def _flows(settings: Settings) -> Problems:
-    known: dict[str, str] = {}
-    for name in settings.flow_policies:
-        # SIDs are case-insensitive.
-        sid = settings.sid_of(name)
-        if name != EVERY_FLOW and not re.fullmatch(FLOW_SID, settings.flow_aliases.get(name, name)):
-            problem = f"refers to “{_printed(name)}”, which is neither an alias nor a flow SID."
-            yield "FLOW_POLICIES", problem + _closest(name, settings.flow_aliases)
-        elif sid in known:
-            yield "FLOW_POLICIES", f"lists one flow twice: as “{known[sid]}” and as “{name}”"
-        known[sid] = name
-
-
-def _flows_of_clients(settings: Settings) -> Problems:
+    """Yield the names that are neither an alias nor a SID, and policies of the same flow."""
+    rows = [("flow_policies", "", name) for name in settings.flow_policies if name != EVERY_FLOW]
     for name, client in settings.gateway_clients.items():
-        for flow in client.flows:
-            if not re.fullmatch(FLOW_SID, settings.flow_aliases.get(flow, flow)):
-                problem = f"{name}: “{_printed(flow)}” is neither an alias nor a flow SID."
-                yield "GATEWAY_CLIENTS", problem + _closest(flow, settings.flow_aliases)
+        rows += [("gateway_clients", f"{name}: ", flow) for flow in client.flows]
+    for setting, where, name in rows:
+        if not re.fullmatch(FLOW_SID, settings.flow_aliases.get(name, name)):
+            problem = f"refers to “{_printed(name)}”, which is neither an alias nor a flow SID."
+            yield setting, f"{where}{problem}{_closest(name, settings.flow_aliases)}"
+    names: dict[str, str] = {}
+    for name in settings.flow_policies:
+        same = names.setdefault(settings.sid_of(name), name)
+        if same != name:
+            yield "flow_policies", f"lists one flow twice: as “{same}” and as “{name}”"
 
 
 def _policies(settings: Settings) -> Problems:
     for key in settings.flow_policies:
         name, rules = _printed(key), settings.policy.of_flow(settings.sid_of(key))
         if (rules.escalate_after_seconds is None) != (rules.escalate_to is None):
-            yield "FLOW_POLICIES", f"{name}: needs both escalate_after and escalate_to"
+            yield "flow_policies", f"{name}: needs both escalate_after and escalate_to"
         if rules.auto_remove and rules.auto is None:
-            yield "FLOW_POLICIES", f"{name}: auto_remove needs auto"
+            yield "flow_policies", f"{name}: auto_remove needs auto"
         approvers = rules.approvers or ()
         # A group can have any number of members.
         has_group = any(approver.startswith("S") for approver in approvers)
         if approvers and not has_group and len(set(approvers)) < rules.approvals_needed:
-            yield "FLOW_POLICIES", f"{name}: needs more approvals than it has approvers"
+            yield "flow_policies", f"{name}: needs more approvals than it has approvers"
+
+
+def _roots(settings: Settings) -> Problems:
+    """Yield the addresses that are missing, and those that two data centers or APIs share."""
+    centers = settings.inventory_data_centers
+    dependent = [name for name, center in centers.items() if center.base_url is None]
+    if dependent and settings.inventory_base_url is None:
+        yield "inventory_base_url", "is required unless every data center has its own base_url"
+        return
+    host = URL(settings.inventory_base_url or "").host or ""
+    if {*dependent} - {HOME} and not host.endswith(f".{HOME}"):
+        problem = (
+            "must have a host that ends in .com, because Gatehouse replaces .com for other data"
+            " centers"
+        )
+        yield "inventory_base_url", problem
+        return
+    rows = [("inventory_data_centers", str(name), settings.root_of(name)) for name in centers]
+    rows += [("apis", name, URL(api.base_url)) for name, api in settings.apis.items()]
+    names: dict[object, str] = {}
+    for setting, name, root in rows:
+        same = names.setdefault((root.host, root.port, root.path.rstrip("/")), name)
+        if same != name:
+            yield setting, f"{name}: has the same address as {same}"
 
 
 def _organizations(settings: Settings, *, is_known: bool) -> Problems:
-    """Yield the keys that aren't `<data center>/<ID>`, for a configured data center."""
+    """Yield the keys that aren't `<data center>/<ID>`, for a configured data center.
+
+    If `is_known` is False, it isn't known which data centers are configured.
+    """
     centers = settings.inventory_data_centers
-    named = [("INVENTORY_PLANS", "", path) for path in settings.inventory_plans]
-    named += [("INVENTORY_RESERVE", "", path) for path in settings.inventory_reserve]
+    rows = [("inventory_plans", "", path) for path in settings.inventory_plans]
+    rows += [("inventory_reserve", "", path) for path in settings.inventory_reserve if path != "*"]
     for name, client in settings.gateway_clients.items():
-        theirs = (path for path in client.organizations if path not in settings.apis)
-        named += [("GATEWAY_CLIENTS", f"{name}: ", path) for path in theirs]
-    for setting, where, path in named:
-        if path == "*" and setting != "INVENTORY_PLANS":
-            continue
+        theirs = [path for path in client.organizations if path not in {"*", *settings.apis}]
+        rows += [("gateway_clients", f"{name}: ", path) for path in theirs]
+    for setting, where, path in rows:
+        problem = ""
         if path.isdecimal():
             keys = " or ".join(f'"{name}/{path}"' for name in centers or ["<data center>"])
-            yield setting, f"{where}{path} has no data center. Write {keys}"
+            problem = f"{path} has no data center. Write {keys}"
         elif not re.fullmatch(ORGANIZATION_PATH, path):
-            problem = f"{where}{_printed(path)} must be <data center>/<organization ID>"
-            if setting == "GATEWAY_CLIENTS":
+            problem = f"{_printed(path)} must be <data center>/<organization ID>"
+            if setting == "gateway_clients":
                 problem += f" or an API in APIS.{_closest(path, settings.apis)}"
-            yield setting, problem
         elif is_known and path.partition("/")[0] not in centers:
-            yield setting, f"{where}{path} isn't in a configured data center"
+            problem = f"{path} isn't in a configured data center"
+        if problem:
+            yield setting, where + problem

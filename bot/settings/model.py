@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -21,9 +21,9 @@ from pydantic_core import from_json
 from yarl import URL
 
 from bot.approvals.rules import EVERY_FLOW, FlowPolicy, Number
-from bot.ids import FLOW_SID, ChannelId, FlowSid, NamedId, SlackId, like
+from bot.ids import ChannelId, FlowSid, NamedId, SlackId, like
 from bot.ops.secrets import is_loopback
-from bot.permissions import EVERY_FULL_MEMBER, Policy, Role
+from bot.permissions import Policy, Role
 from bot.store.postgres import SCHEMES, connection_parameters
 
 DataCenter = Literal["com", "eu", "in", "com.au", "jp", "ca", "com.cn", "sa"]
@@ -169,6 +169,16 @@ class _Part(BaseModel):
 
     _plain = field_validator("*", mode="before")(_plain)
 
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if problem := self.problem():
+            raise ValueError(problem)
+        return self
+
+    def problem(self) -> str | None:
+        """Return what is wrong with the keys together, if anything."""
+        return None
+
 
 class OAuthSettings(_Part):
     """A data center's OAuth client and refresh token (RFC 6749)."""
@@ -187,18 +197,24 @@ class DataCenterSettings(_Part):
     base_url: Address | None = None
     organization_id: OrganizationId | None = None
 
-    @model_validator(mode="after")
-    def _one_credential(self) -> "DataCenterSettings":
+    def problem(self) -> str | None:
+        """Return what is wrong with the keys together, if anything."""
         if (self.authtoken is None) == (self.oauth is None):
-            raise ValueError("needs either authtoken or oauth, but not both")
-        return self
+            return "needs either authtoken or oauth, but not both"
+        return None
 
 
-class ReserveSettings(_Part):
+class ApiReserve(_Part):
     """Calls per minute and per day that are reserved for programs that don't use Gatehouse."""
 
-    minute: Number = Field(default=0, ge=0, lt=100)
+    minute: Number = Field(default=0, ge=0)
     day: Number = Field(default=0, ge=0)
+
+
+class ReserveSettings(ApiReserve):
+    """A reserve in an organization, whose limit is 100 calls per minute."""
+
+    minute: Number = Field(default=0, ge=0, lt=100)
 
 
 class ApiLimits(_Part):
@@ -208,18 +224,11 @@ class ApiLimits(_Part):
     day: Number | None = Field(default=None, ge=1)
     concurrent: Number | None = Field(default=None, ge=1)
 
-    @model_validator(mode="after")
-    def _at_least_one(self) -> "ApiLimits":
-        if (self.minute, self.day, self.concurrent) == (None, None, None):
-            raise ValueError("needs at least one of minute, day and concurrent")
-        return self
-
-
-class ApiReserve(_Part):
-    """Calls to another API that are reserved for programs that don't use Gatehouse."""
-
-    minute: Number = Field(default=0, ge=0)
-    day: Number = Field(default=0, ge=0)
+    def problem(self) -> str | None:
+        """Return what is wrong with the keys together, if anything."""
+        if self.minute is self.day is self.concurrent is None:
+            return "needs at least one of minute, day and concurrent"
+        return None
 
 
 class ApiSettings(_Part):
@@ -235,19 +244,18 @@ class ApiSettings(_Part):
     limits: ApiLimits
     reserve: ApiReserve = ApiReserve()
 
-    @model_validator(mode="after")
-    def _fits_together(self) -> "ApiSettings":
+    def problem(self) -> str | None:
+        """Return what is wrong with the keys together, if anything."""
         if (self.token is None) == (self.oauth is None):
-            raise ValueError("needs either token or oauth, but not both")
-        if self.query is not None and "header" in self.model_fields_set:
-            raise ValueError("needs either header or query, but not both")
-        if self.query is not None and self.oauth is not None:
-            raise ValueError("can't send an OAuth token in the query")
-        for kind in ("minute", "day"):
-            limit, reserved = getattr(self.limits, kind), getattr(self.reserve, kind)
-            if reserved and reserved >= (limit or 0):
-                raise ValueError(f"reserve: {kind} must be below the limit per {kind}")
-        return self
+            return "needs either token or oauth, but not both"
+        if self.query and "header" in self.model_fields_set:
+            return "needs either header or query, but not both"
+        if self.query and self.oauth:
+            return "can't send an OAuth token in the query"
+        for kind, reserved in self.reserve:
+            if reserved and reserved >= (getattr(self.limits, kind) or 0):
+                return f"reserve: {kind} must be below the limit per {kind}"
+        return None
 
 
 class ClientSettings(_Part):
@@ -268,15 +276,15 @@ class ClientSettings(_Part):
     flows: Annotated[tuple[str, ...], Field(min_length=1)] = ()
     auto: Annotated[bool, Field(strict=True)] = False
 
-    @model_validator(mode="after")
-    def _fits_together(self) -> "ClientSettings":
+    def problem(self) -> str | None:
+        """Return what is wrong with the keys together, if anything."""
         if (self.owner is None) == bool(self.flows):
-            raise ValueError("needs both owner and flows, or neither")
+            return "needs both owner and flows, or neither"
         if self.auto and self.owner is None:
-            raise ValueError("auto needs owner and flows")
+            return "auto needs owner and flows"
         if not self.organizations and self.owner is None:
-            raise ValueError("needs organizations, or owner and flows")
-        return self
+            return "needs organizations, or owner and flows"
+        return None
 
 
 def optional(example: object) -> Any:  # noqa: ANN401 - a field
@@ -443,32 +451,6 @@ class Settings(BaseModel):
         # In the environment, a table may have several lines.
         return _unquoted(value) if Json in field.metadata else _plain(value)
 
-    @field_validator("roles")
-    @classmethod
-    def _has_named_admins(cls, roles: dict[Role, tuple[str, ...]]) -> dict[Role, tuple[str, ...]]:
-        if EVERY_FULL_MEMBER in roles.get(Role.ADMIN, ()):
-            raise ValueError(
-                "admin: can't be *, because admins apply changes without approval. List people or"
-                " groups"
-            )
-        return roles
-
-    @field_validator("flow_aliases")
-    @classmethod
-    def _are_clear(cls, aliases: dict[str, str]) -> dict[str, str]:
-        if len({alias.casefold() for alias in aliases}) < len(aliases):
-            raise ValueError("has aliases that differ only in case")
-        if any(re.fullmatch(FLOW_SID, alias) for alias in aliases):
-            raise ValueError("has an alias that looks like another flow's SID")
-        return aliases
-
-    @field_validator("gateway_clients")
-    @classmethod
-    def _have_own_tokens(cls, clients: dict[str, ClientSettings]) -> dict[str, ClientSettings]:
-        if len({client.token_sha256 for client in clients.values()}) < len(clients):
-            raise ValueError("gives the same token to two clients")
-        return clients
-
     @property
     def policy(self) -> Policy:
         """The configured permissions. Flows are identified by their uppercase SIDs."""
@@ -485,10 +467,9 @@ class Settings(BaseModel):
 
         Without an address of its own, it's `INVENTORY_BASE_URL` with another suffix of the host.
         """
-        url = URL(
-            self.inventory_data_centers[data_center].base_url or self.inventory_base_url or ""
-        )
-        if self.inventory_data_centers[data_center].base_url or data_center == HOME:
+        own = self.inventory_data_centers[data_center].base_url
+        url = URL(own or self.inventory_base_url or "")
+        if own or data_center == HOME:
             return url
         return url.with_host(f"{(url.host or '').removesuffix(HOME)}{data_center}")
 
@@ -498,10 +479,10 @@ class Settings(BaseModel):
 
     def may_ask(self, client: str, owner: str, flow_sid: str) -> bool:
         """Return True if a gateway client can ask for changes to the flow in the owner's name."""
-        found = self.gateway_clients.get(client)
-        if found is None or found.owner != owner:
+        settings = self.gateway_clients.get(client)
+        if settings is None or settings.owner != owner:
             return False
-        return flow_sid.upper() in map(self.sid_of, found.flows)
+        return flow_sid.upper() in map(self.sid_of, settings.flows)
 
     def missing_for(self, service: ServiceName) -> tuple[str, ...]:
         """Return the names of the settings that are missing for a service."""

@@ -15,7 +15,6 @@ from bot.services.calls import ServiceCall
 from bot.services.credentials import basic
 from bot.services.errors import (
     CredentialsRefused,
-    PermissionMissing,
     ServiceError,
     ServiceRefused,
     model_in,
@@ -41,7 +40,6 @@ class _Flows(BaseModel):
     flows: list[_Flow]
 
 
-Model = TypeVar("Model", bound=BaseModel)
 Result = TypeVar("Result")
 
 
@@ -51,12 +49,6 @@ async def tried(settings: Settings, check: Callable[[CheckParts], Awaitable[Resu
         async with gatehouse(usable) as bot:
             await prepare(bot.database)
             return await check(bot.health.parts)
-
-
-async def _call(call: ServiceCall, model: type[Model], *secrets: str) -> Model:
-    async with open_session() as session:
-        http = ServiceHttp(session, Redactor(secrets), lambda _: None, SystemClock())
-        return await http.request(call, lambda body: model_in(call, body, model))
 
 
 async def refresh_token_of(data_center: str, oauth: Mapping[str, str], code: str) -> str:
@@ -77,7 +69,10 @@ async def refresh_token_of(data_center: str, oauth: Mapping[str, str], code: str
         words_fields=("error",),
     )
     try:
-        tokens = await _call(call, _Tokens, oauth["client_secret"], code)
+        async with open_session() as session:
+            redactor = Redactor([oauth["client_secret"], code])
+            http = ServiceHttp(session, redactor, lambda _: None, SystemClock())
+            tokens = await http.request(call, lambda body: model_in(call, body, _Tokens))
     except (ServiceRefused, CredentialsRefused) as error:
         tokens = _Tokens(error=error.message or "no reason was given")
     except ServiceError as error:
@@ -99,20 +94,18 @@ async def refresh_token_of(data_center: str, oauth: Mapping[str, str], code: str
     raise SettingsError([f"{data_center}: {problem}"])
 
 
-async def flows_of(base_url: str, account_sid: str, auth_token: str) -> dict[str, str]:
-    """Return flow names keyed by SID, or {} if the account isn't allowed to list flows."""
+async def flows_of(parts: CheckParts) -> dict[str, str]:
+    """Return flow names keyed by SID, or {} if the account can't list its flows."""
+    settings = parts.settings
     call = ServiceCall(
         service="flow",
         label="the flow service",
         method="GET",
-        url=(URL(base_url) / "v2" / "Flows").with_query(PageSize=MOST_FLOWS),
-        headers=basic(account_sid, SecretStr(auth_token)),
-        advice={401: "Copy the account SID and the auth token from the console again."},
+        url=(URL(settings.flow_base_url or "") / "v2" / "Flows").with_query(PageSize=MOST_FLOWS),
+        headers=basic(settings.flow_account_sid or "", settings.flow_auth_token or SecretStr("")),
     )
     try:
-        listed = await _call(call, _Flows, auth_token)
-    except PermissionMissing:
+        listed = await parts.http.request(call, lambda body: model_in(call, body, _Flows))
+    except ServiceError:
         return {}
-    except ServiceError as error:
-        raise SettingsError([error.sentence]) from None
     return {flow.sid: flow.friendly_name for flow in listed.flows}

@@ -5,7 +5,7 @@ import getpass
 import re
 import sys
 import textwrap
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -55,6 +55,8 @@ PEOPLE = {
         "Who can approve changes? Enter at least two people, such as @ada @abel, or a user group"
     ),
 }
+# The problems because of which the question about each role is asked again.
+UNKNOWN = ("user_unknown", "group_unknown")
 # Stand-ins for settings that an answer is tried without. With a flow service, approvers are needed.
 REST = {
     "slack_signing_secret": "not-known-so-far-1",
@@ -64,8 +66,8 @@ REST = {
     "flow_account_sid": "AC0",
     "flow_auth_token": "not-known-so-far",
 }
-Check = Callable[[CheckParts], Awaitable[Sequence[Finding]]]
 Taken = TypeVar("Taken")
+Result = TypeVar("Result")
 
 
 def ask(rest: Table) -> tuple[Table, list[str]]:
@@ -124,12 +126,28 @@ class _Questions:
         self.refused: set[str] = set()
         self._workspace = Workspace()
 
-    def _try(self, settings: Table, check: Check, *codes: str) -> None:
-        """Raise SettingsError if a check finds one of these problems, or any problem."""
+    def _try(self, settings: Table, check: Callable[[CheckParts], Awaitable[Result]]) -> Result:
+        """Validate settings, and return what a check finds with them."""
         checked = check_settings({**REST, **self.table, **settings})
-        findings = [found for found in asyncio.run(tried(checked, check)) if not found.is_well]
-        if problems := [row.sentence for row in findings if not codes or row.code in codes]:
+        return asyncio.run(tried(checked, check))
+
+    def _take(self, settings: Table, findings: Iterable[Finding], *words: str) -> None:
+        """Keep settings. Add the entries of a table to those before.
+
+        Raises:
+            SettingsError: There's a problem with one of these codes or subjects. Without words,
+                every problem counts.
+        """
+        problems = [
+            row.sentence
+            for row in findings
+            if not row.is_well and (not words or {row.code, row.subject} & {*words})
+        ]
+        if problems:
             raise SettingsError(problems)
+        for name, value in settings.items():
+            is_table = isinstance(value, dict)
+            self.table[name] = {**self.table.get(name, {}), **value} if is_table else value
 
     def ask_slack(self) -> None:
         is_socket = _again(_url)
@@ -148,29 +166,21 @@ class _Questions:
 
     def _second_secret(self, name: str, label: str) -> None:
         settings = {name: _secret(2, f"Paste the {label}")}
-        self._try(settings, app_token)
-        self.table |= settings
+        self._take(settings, self._try(settings, app_token))
 
     def _channel(self, key: str) -> None:
         usual, question = CHANNELS[key]
         name = _read(3, f"{question} [#{usual}]") or usual
         self._workspace = workspace_of(self.table)  # in case the bot was just invited
         settings = self._workspace.with_ids({key: _marked("#", name)})
-
-        async def check(parts: CheckParts) -> list[Finding]:
-            return [found for found in await channels(parts) if found.subject == key.upper()]
-
-        self._try(settings, check)
-        self.table |= settings
+        self._take(settings, self._try(settings, channels), key.upper())
 
     def _people(self, number: int, role: str) -> None:
+        codes = (*UNKNOWN, "too_few_approvers") if role == "approver" else UNKNOWN
         words = _read(number, PEOPLE[role]).replace(",", " ").split()
-        found = self._workspace.with_ids({role: [_marked("@", word) for word in words]})
-        settings = {"roles": {**self.table["roles"], **(found if words else {})}}
-        check_settings({**REST, **self.table, **settings})
-        if role == "approver":
-            self._try(settings, roles, "too_few_approvers")
-        self.table |= settings
+        people = self._workspace.with_ids({role: [_marked("@", word) for word in words]})
+        settings = {"roles": {**self.table["roles"], **(people if words else {})}}
+        self._take(settings, self._try(settings, roles), *codes)
 
     def ask_inventory(self) -> None:
         place = _again(_inventory)
@@ -191,33 +201,25 @@ class _Questions:
 
     def _data_center(self, name: str, own: Table, token_url: str) -> Sequence[Organization]:
         """Ask for a data center's credential. Return the organizations that it gives access to."""
+        center = {**own}
         if client_id := _read(8, f"{name}: Enter the client ID (leave empty for an authtoken)"):
-            oauth = {
+            center["oauth"] = {
                 "client_id": client_id,
                 "client_secret": _secret(8, f"{name}: Enter the client secret"),
                 "code": _secret(8, f"{name}: Enter the code"),
                 "token_url": token_url,
             }
-            center = {**own, "oauth": oauth}
         elif authtoken := _secret(8, f"{name}: Enter the authtoken (leave empty to skip)"):
-            center = {**own, "authtoken": authtoken}
+            center["authtoken"] = authtoken
         else:
             return ()
-        centers = {**self.table["inventory_data_centers"], name: center}
-        settings = {**self.table, "inventory_data_centers": centers}
+        settings: Table = {"inventory_data_centers": {name: center}}
         self.refused.add(f"inventory {name}")
-        if problems := exchange_codes(settings):
+        if problems := exchange_codes({**self.table, **settings}):
             raise SettingsError(problems)
-        listed: dict[str, Sequence[Organization]] = {}
-
-        async def check(parts: CheckParts) -> list[Finding]:
-            findings, found = await inventory(parts, can_be_granted=True)
-            listed.update(found)
-            return findings
-
-        self._try({"inventory_data_centers": {name: center}}, check, REFUSED)
+        findings, listed = self._try(settings, inventory)
+        self._take(settings, findings, REFUSED)
         self.refused.remove(f"inventory {name}")
-        self.table = settings
         return listed.get(name, ())
 
     def _organization(self, name: str, rows: Sequence[Organization]) -> None:
@@ -234,14 +236,15 @@ class _Questions:
 
     def ask_flow(self) -> None:
         print(textwrap.fill(TWILIO.advice, 100))
-        found = _again(self._flow)
-        if found is None:
+        names = _again(self._flow)
+        if names is None:
             return
-        for number, name in enumerate(found.values(), start=1):
+        for number, name in enumerate(names.values(), start=1):
             print(f"   {number:>3}  {on_one_line(name)}")
-        _again(partial(self._flows, found))
+        _again(partial(self._flows, names))
 
     def _flow(self) -> dict[str, str] | None:
+        """Ask for the flow service's credential. Return the names of the flows by SID."""
         question = (
             "Enter the Twilio Studio account SID (leave empty to skip; for another vendor, enter"
             " its address first)"
@@ -256,36 +259,29 @@ class _Questions:
             "flow_auth_token": _secret(10, "Enter the auth token"),
         }
         self.refused.add("flow")
-        self._try(settings, flows, REFUSED)
-        found = {}
-        if vendor is TWILIO:
-            names = (
-                settings[name] for name in ("flow_base_url", "flow_account_sid", "flow_auth_token")
-            )
-            found = asyncio.run(flows_of(*names))
+        self._take(settings, self._try(settings, flows), REFUSED)
         self.refused.remove("flow")
-        self.table |= settings
-        return found
+        return self._try({}, flows_of) if vendor is TWILIO else {}
 
-    def _flows(self, found: Mapping[str, str]) -> None:
+    def _flows(self, names: Mapping[str, str]) -> None:
         question = "Which flows? Enter alias=SID, such as welcome=FW0123… (leave empty for none)"
-        if found:
+        if names:
             question = (
                 "Which flows? Enter numbers or alias=SID, such as welcome=FW0123… (leave empty for"
                 " all)"
             )
         words = _read(11, question).replace(",", " ").split()
         aliases = dict(word.split("=", 1) for word in words if "=" in word)
-        numbers = _numbers([word for word in words if "=" not in word], len(found))
-        for number in numbers if words else range(1, len(found) + 1):
-            sid, name = list(found.items())[number - 1]
+        numbers = _numbers([word for word in words if "=" not in word], len(names))
+        for number in numbers if words else range(1, len(names) + 1):
+            sid, name = list(names.items())[number - 1]
             alias = re.sub(r"\W+", "-", name.casefold()).strip("-")[:LONGEST_ALIAS] or "flow"
             while alias in aliases:
                 alias += "-2"
             aliases[alias] = sid
-        settings = {**self.table, "flow_aliases": aliases}
-        check_settings(settings)
-        self.table = settings
+        settings = {"flow_aliases": aliases}
+        check_settings({**self.table, **settings})
+        self._take(settings, ())
 
     def ask_email(self) -> None:
         print(textwrap.fill(SENDGRID.advice, 100))
@@ -298,9 +294,8 @@ class _Questions:
             base_url = address or SENDGRID.settings["email_base_url"]
             settings = {"email_base_url": base_url, "email_api_key": key}
             self.refused.add("email")
-            self._try(settings, email, REFUSED)
+            self._take(settings, self._try(settings, email), REFUSED)
             self.refused.remove("email")
-            self.table |= settings
 
 
 def _url() -> bool:
