@@ -285,7 +285,7 @@ def incident_card(incident: Incident, name: str) -> Message:
     detail = incident.detail
     key = incident.key
     is_api = key.is_api
-    center = text.escape(key.center) if key.organization_id else ""
+    center = key.center if key.organization_id else ""
     subject = f"*{text.escape(name, 300)}*{center}"
     exceeded = _exceeded(incident)
     headline = f":no_entry: {subject} is blocked, because {exceeded}."

@@ -69,7 +69,8 @@ async def test_the_first_429_opens_a_complete_alert(world, code, limit):
     assert "was blocked" in (await check(world)).all_text
     message = await the_alert(world)
     name = world.services.state.data_centers["eu"].organizations[0].name
-    assert name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") in message.text
+    shown = name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    assert f"*{shown}* (eu) is blocked" in message.text
     assert at[1] in message.text
     assert f"is blocked, because the limit of {limit} was exceeded." in message.text
     assert f"eu, code {code} · " in message.text
