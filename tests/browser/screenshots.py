@@ -20,8 +20,8 @@ from sandbox.launch import Sandbox, running_sandbox
 from tests.browser.film import Film
 from tests.browser.person import Person, chromium, person_at
 from tests.support.clock import FakeClock
+from tests.support.pictured import ASKS, PICTURES, save_words
 
-PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 ORGANIZATION = OrganizationKey("eu", "20077314")
 TERMS = Terms(lambda _key: Plan.FREE)
 # Calls by hour of the day, and their callers.
@@ -54,8 +54,7 @@ async def take_all() -> None:
 
 async def an_approval(person: Person, browser: Browser) -> None:
     """Take one picture of a request before it is approved, and another one afterwards."""
-    command = "add welcome +15550142 whatsapp:+15550177 for 2h because trying the new draft"
-    await person.type(f"/testusers {command}")
+    await person.type(f"/testusers {ASKS}")
     await expect(person.newest).to_contain_text("Sent to #approvals")
     await person.act_as("Ada")
     await person.go_to("#approvals")
@@ -207,4 +206,5 @@ async def shoot(person: Person, message: Locator, name: str) -> None:
 
 if __name__ == "__main__":
     asyncio.run(take_all())
+    save_words()
     sys.stdout.write("\n".join(sorted(str(path) for path in PICTURES.iterdir())) + "\n")

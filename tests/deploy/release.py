@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import structlog
+
 from bot import __version__
+from tests.support.pictured import outdated_pictures
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,7 +29,7 @@ def problems() -> list[str]:
     other_tags = _git("tag", "--no-contains", "HEAD").split()
     if __version__ in {tag.removeprefix("v") for tag in other_tags}:
         found.append(f"{__version__} is already the tag of another commit")
-    return found
+    return [*found, *outdated_pictures()]
 
 
 def _git(*arguments: str) -> str:
@@ -37,6 +40,7 @@ def _git(*arguments: str) -> str:
 
 def main() -> int:
     """Print the problems that prevent a release. Return the exit status."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
     found = problems()
     for problem in found:
         print(f"release-check: {problem}")
