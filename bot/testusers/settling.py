@@ -100,9 +100,7 @@ class Settling:
             spelling = person.spelling
             stored_as = spellings.get(spelling, spelling)
             before = self.access.get(spelling)
-            if spelling in step.late:
-                settled = replace(person, did=Did.LATE, did_at=at)
-            elif spelling in step.wanted.additions:
+            if spelling in step.wanted.additions:
                 was_listed = spelling not in step.change.additions
                 settled = person.made(stored_as, at, before, was_listed=was_listed)
             elif spelling in step.wanted.removals:
@@ -110,6 +108,9 @@ class Settling:
                 removed = replace(person, wants=Wants.REMOVE)
                 was_listed = spelling in step.change.removals
                 settled = removed.made(spelling, at, before, was_listed=was_listed)
+            elif is_all:
+                # The access would already have ended.
+                settled = replace(person, did=Did.LATE, did_at=at)
             else:
                 settled = person
             people.append(settled)

@@ -42,7 +42,6 @@ from bot.testusers.rules.applying import (
     make_plan,
     next_run,
     tried,
-    whose_turn,
 )
 from bot.testusers.rules.people import (
     Access,
@@ -355,7 +354,7 @@ def test_whose_time_is_over_already_goes_instead_of_coming() -> None:
     assert plan.steps[0].wanted == Change(("b",), ("a",))
     late = plan_of("", asked("ab", a=NOW, b=LATER))
     assert late.after == ("b",)
-    assert late.steps[0].late == ("a",)
+    assert late.steps[0].wanted == Change(("b",))
 
 
 def test_part_of_a_request_keeps_no_later_one_waiting() -> None:
@@ -363,7 +362,7 @@ def test_part_of_a_request_keeps_no_later_one_waiting() -> None:
     made = first.people[0].made("a", NOW, None, was_listed=False)
     first = first.with_left([made, first.people[1]])
     second, third = asked("", "a", "2"), asked("", "b", "3")
-    assert whose_turn([first, second, third], NOW) == [second]
+    assert ready(NOW, first, second, third) == [second]
 
 
 def test_access_ends_and_missing_people_are_reported() -> None:
@@ -372,6 +371,10 @@ def test_access_ends_and_missing_people_are_reported() -> None:
     assert plan.after == ("x",)
     gone = {"a": False, "b": True, "c": True, "d": False}
     assert plan.endings == tuple(Ending(item, "earlier", gone[item]) for item in "abcd")
+
+
+def ready(at: datetime, *requests: Request) -> list[Request]:
+    return Waiting(at, requests[0].flow, requests, None, {}).ready
 
 
 @given(st.lists(names, unique=True), st.lists(st.tuples(names, st.booleans()), max_size=6))
@@ -401,10 +404,10 @@ def test_a_later_request_for_somebody_waits_for_the_earlier_one() -> None:
     first = asked("a", name="1", retry_at=LATER)
     second = asked("", "A", "2")
     third = asked("b", name="3", retry_at=NOW)
-    assert whose_turn([first, second, third], NOW) == [third]
-    assert whose_turn([first, second, third], LATER) == [first, second, third]
+    assert ready(NOW, first, second, third) == [third]
+    assert ready(LATER, first, second, third) == [first, second, third]
     last = asked("b", name="4", retry_at=LATER)
-    assert whose_turn([second, last, third], NOW) == [second]
+    assert ready(NOW, second, last, third) == [second]
 
 
 @pytest.mark.parametrize(("is_shared", "state"), [(True, State.APPLYING), (False, State.FAILED)])

@@ -46,8 +46,8 @@ class Step:
     """One request's part of a plan.
 
     `wanted` is everything the request still asks for, and `change` is the part that the list
-    doesn't show yet. `outside` contains other people's changes since the request was made. `late`
-    lists people who aren't added because their access is already over.
+    doesn't show yet. `outside` contains other people's changes since the request was made. People
+    whose access is already over are in neither.
     """
 
     request_id: str
@@ -55,7 +55,6 @@ class Step:
     wanted: Change
     outside: Change
     size_before: int
-    late: tuple[str, ...] = ()
 
     def part(self, change: Change) -> "Step":
         """Return the step with only this part of its change, which has been made."""
@@ -184,46 +183,28 @@ def make_plan(
     current, steps = before.identities, list[Step]()
     for request in requests:
         additions, removals = list[str](), list[str]()
-        for person in request.wishes_at(at):
-            (additions if person.wants is Wants.ADD else removals).append(person.spelling)
+        for person in request.left:
+            is_late = person.is_late_at(at)
+            if person.wants is Wants.REMOVE or (is_late and request.undo_of):
+                # An undo that would restore access that has already ended removes the person.
+                removals.append(person.spelling)
+            elif not is_late:
+                additions.append(person.spelling)
         wanted = Change(tuple(additions), tuple(removals))
-        late = [one for one in request.left if one.is_late_at(at) and not request.undo_of]
         after = apply_change(current, wanted)
-        since = [one for one in lists if one.id >= request.list_id]
-        step = Step(
-            request.id,
-            difference(current, after),
-            wanted,
-            outside_edits(since).without([person.spelling for person in request.people]),
-            len(current),
-            tuple(person.spelling for person in late),
-        )
-        steps.append(step)
+        outside = outside_edits([one for one in lists if one.id >= request.list_id])
+        outside = outside.without([person.spelling for person in request.people])
+        change = difference(current, after)
+        steps.append(Step(request.id, change, wanted, outside, len(current)))
         current = after
     endings = [
         Ending(access.spelling, access.request_id, access.spelling not in current)
         for access in over
     ]
-    current = apply_change(current, Change(removals=tuple(access.spelling for access in over)))
+    current = apply_change(current, Change(removals=tuple(one.identity for one in endings)))
     # People who are removed and added again in one plan keep their position on the list.
     change = difference(before.identities, current)
     return ListChangePlan(plan_id, before, change, tuple(steps), tuple(endings))
-
-
-def whose_turn(waiting: Sequence[Request], at: datetime) -> list[Request]:
-    """Return the approved requests that are due for their next attempt.
-
-    If several requests affect the same person, the later ones wait for the first to finish.
-    """
-    taken: set[str] = set()
-    due = []
-    for request in waiting:
-        people = {plain(person.spelling) for person in request.left}
-        if (request.attempts.retry_at or at) <= at and taken.isdisjoint(people):
-            due.append(request)
-        else:
-            taken |= people
-    return due
 
 
 LOOK_SECONDS = 5.0
@@ -251,8 +232,19 @@ class Waiting:
 
     @property
     def ready(self) -> list[Request]:
-        """The requests that are due for their next attempt."""
-        return whose_turn(self.requests, self.at)
+        """The requests that are due for their next attempt.
+
+        If several requests affect the same person, the later ones wait for the first to finish.
+        """
+        taken, due = set[str](), list[Request]()
+        for request in self.requests:
+            people = {plain(person.spelling) for person in request.left}
+            is_due = (request.attempts.retry_at or self.at) <= self.at
+            if is_due and taken.isdisjoint(people):
+                due.append(request)
+            else:
+                taken |= people
+        return due
 
     @property
     def due(self) -> list[Access]:
@@ -274,8 +266,7 @@ def next_run(
     `error` is why the last run failed, if it did, and `tries` is how many runs in a row did.
     `has_missing` is True if people with access were missing from the list.
     """
-    at = waiting.at
-    post = waiting.post
+    at, post = waiting.at, waiting.post
     later = [request.attempts.retry_at for request in waiting.requests]
     later += [access.ends_at for access in waiting.access.values()]
     times = [time for time in later if time is not None and time > at]

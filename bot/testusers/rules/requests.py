@@ -1,6 +1,6 @@
 """Requests as stored, and the values derived from them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -9,7 +9,7 @@ from bot.flows.rules.flows import Flow
 from bot.flows.rules.lists import NO_CHANGE, Change
 from bot.permissions import Person
 from bot.store.audit_entry import BOT
-from bot.testusers.rules.people import Did, Effect, RequestPerson, Wants
+from bot.testusers.rules.people import Did, RequestPerson
 
 MAX_REASON_CHARS = 500
 # If access is shorter than this, its end isn't announced.
@@ -178,12 +178,12 @@ class Request:
     @property
     def left(self) -> list[RequestPerson]:
         """The people for whom nothing has come of the request yet."""
-        return [person for person in self.people if person.is_open]
+        return self.those(Did.OPEN)
 
     @property
     def has_effect(self) -> bool:
         """True if the request has changed something."""
-        return any(person.did is Did.MADE for person in self.people)
+        return bool(self.those(Did.MADE))
 
     @property
     def can_be_undone(self) -> bool:
@@ -194,12 +194,12 @@ class Request:
     @property
     def next_end(self) -> datetime | None:
         """The next end of access that still has to be announced, or None if there's none."""
-        said, ends = self.result.announced_until, list[datetime]()
+        ends = list[datetime]()
         for person in self.people:
             end, since = person.ends_at, person.did_at
             if not person.has_access or end is None or since is None:
                 continue
-            if end > (said or since) and end - since > ANNOUNCED_FROM:
+            if end > (self.result.announced_until or since) and end - since > ANNOUNCED_FROM:
                 ends.append(end)
         return min(ends, default=None)
 
@@ -218,37 +218,21 @@ class Request:
 
     def moved(self, state: State, by: Who, at: datetime) -> "Request":
         """Return the request in a new state, with the person and the time of the decision."""
-        decided = replace(self.round, decided_by=by, decided_at=at)
-        return replace(self, state=state, round=decided)
+        return replace(self, state=state, round=replace(self.round, decided_by=by, decided_at=at))
 
     def is_late_at(self, at: datetime) -> bool:
         """Return True if all of the access left to give would already be over at this time."""
         return all(person.is_late_at(at) for person in self.left)
 
-    def wishes_at(self, at: datetime) -> Iterator[RequestPerson]:
-        """Yield the people left whom applying the request at this time would add or remove.
-
-        If an undo would restore access that has already ended, the person is removed instead.
-        """
-        for person in self.left:
-            if not person.is_late_at(at):
-                yield person
-            elif self.undo_of:
-                yield replace(person, wants=Wants.REMOVE, shown=Effect.REMOVE)
-
-    def is_the_same(self, other: "Request") -> bool:
-        """Return True if another request asks for the same in the same way."""
-        return (self.flow.key, self.asked) == (other.flow.key, other.asked)
-
     @property
     def asked(self) -> object:
-        """What was asked for, for comparing requests."""
+        """What was asked for, and how, for comparing requests."""
         people = {
             (person.identity, person.wants, person.asked_end, person.asked_seconds)
             for person in self.people
         }
-        by = self.requested.client, self.requested.text_sha256
-        return people, self.requested.reason, self.undo_of, by
+        words = self.requested
+        return self.flow.key, people, words.reason, self.undo_of, words.client, words.text_sha256
 
 
 @dataclass(frozen=True)

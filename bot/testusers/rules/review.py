@@ -13,7 +13,7 @@ from bot.approvals.rules import FlowPolicy, State
 from bot.approvals.times import spell_duration
 from bot.flows.rules.flows import Flow
 from bot.testusers.rules.people import CurrentList, Did, Effect, RequestPerson, Wants
-from bot.testusers.rules.requests import Attempts, Request
+from bot.testusers.rules.requests import Attempts, Request, Round
 
 
 @dataclass(frozen=True)
@@ -32,29 +32,17 @@ class Review:
 def reconsidered(review: Review, at: datetime, request_hours: float) -> Request:
     """Return the reviewed request as pending again, without its approvals."""
     request = review.request
-    is_waiting = request.state is State.PENDING
-    new_round = replace(
-        request.round,
-        news=review.news,
-        approvals=(),
-        rule=None,
-        decided_by=None,
-        decided_at=None,
-    )
-    if not is_waiting:
+    expires_at, asked_at, rung = request.expires_at, request.round.asked_at, request.round.rung
+    if request.state is not State.PENDING:
         # A new round of approval has its own reminder and escalation.
-        new_round = replace(new_round, asked_at=at, rung=())
-    requested = replace(
-        request.requested,
-        without_approval=False,
-        card_version=request.requested.card_version + 1,
-    )
+        expires_at, asked_at, rung = at + timedelta(hours=request_hours), at, ()
+    version = request.requested.card_version + 1
     return replace(
         request,
         state=State.PENDING,
-        requested=requested,
-        expires_at=request.expires_at if is_waiting else at + timedelta(hours=request_hours),
-        round=new_round,
+        requested=replace(request.requested, without_approval=False, card_version=version),
+        expires_at=expires_at,
+        round=Round(news=review.news, asked_at=asked_at, rung=rung),
         attempts=Attempts(),
     )
 
@@ -67,9 +55,7 @@ def review(
     A wish that the list shows by now isn't news, because it needs no change.
     """
     changes = Counter[Effect | None]()
-    number_late = 0
-    is_capped = False
-    left = list[RequestPerson]()
+    left, late, is_capped = list[RequestPerson](), 0, False
     for spelled in current.spelled(request.left):
         person = spelled.capped(policy.longest_seconds, at)
         is_capped |= person != spelled
@@ -77,7 +63,7 @@ def review(
             # An undo restores an earlier end. If that end has passed, the person is removed.
             person = replace(person, wants=Wants.REMOVE)
         if person.is_late_at(at):
-            number_late += 1
+            late += 1
             left.append(replace(person, did=Did.LATE, did_at=at))
             continue
         effect = current.effect(person, at)
@@ -87,22 +73,20 @@ def review(
         if person.shown is not None:
             left.append(person)
     news = list[str]()
-    was = request.flow
-    if was.alias is not None and was.alias != flow.alias:
+    alias = request.flow.alias
+    if alias is not None and alias != flow.alias:
         news.append(
-            f"“{was.alias}” is no longer this flow's alias. The request still changes this flow."
+            f"“{alias}” is no longer this flow's alias. The request still changes this flow."
         )
     if is_capped:
         longest = spell_duration(policy.longest_seconds or 0)
         news.append(f"Access to this flow can now last at most {longest}.")
-    if number_late:
-        news.append(
-            f"This leaves out {_people(number_late)}, because the requested end date has passed."
-        )
+    if late:
+        news.append(f"This leaves out {_people(late)}, because the requested end date has passed.")
     news += [_NEWS[change].format(who=_people(number)) for change, number in changes.items()]
     # An approval by a rule is enough, however many people would have to approve.
-    given = policy.approvals_needed if request.round.rule else len(request.round.approvals)
-    has_enough = given >= policy.approvals_needed or request.requested.without_approval
+    count = policy.approvals_needed if request.round.rule else len(request.round.approvals)
+    has_enough = count >= policy.approvals_needed or request.requested.without_approval
     if request.state is State.FAILED and not has_enough:
         news.append(f"{policy.approvals_needed} approvals are now needed.")
     return Review(replace(request.with_left(left), flow=flow), tuple(news))
