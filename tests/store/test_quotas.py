@@ -124,6 +124,28 @@ async def test_a_reservation_is_two_statements_and_its_release_one(database):
     assert (reserved, len(statements)) == (2, 3)
 
 
+@pytest.mark.parametrize("others", [2, 4, 5])
+async def test_a_call_whose_number_is_taken_counts_the_others_and_takes_the_next(
+    database, monkeypatch, others
+):
+    first = await reserve(database)
+    async with database.read_only() as tx:
+        seen = [await accounts.load(tx, KEY, TERMS)]
+    await settle(database, first)
+    for _ in range(others):
+        await reserve(database)
+
+    async def load(*given):
+        return seen.pop() if seen else await accounts.load(*given)
+
+    monkeypatch.setattr(quotas, "load", load)
+    result = await reserve(database)
+    if others == 5:
+        assert (result.kind, result.limits[-1].most) == (LimitKind.CONCURRENT, 5)
+    else:
+        assert (result.number, result.in_use.concurrent) == (others + 2, min(others + 1, 4))
+
+
 OTHER = OrganizationKey("com", "11")
 PREMIUM = Terms(lambda _key: Plan.PREMIUM)
 HOUR = 3600.0

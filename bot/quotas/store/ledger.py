@@ -1,8 +1,9 @@
 """The ledger of inventory calls, which stores calls, the slots that they use, and blocks.
 
 There is one row per organization and one row per call. Calls are numbered, so the number of calls
-in a day is the difference between two call numbers. If another process takes the next number first,
-`reserve` checks the limits again.
+in a day is the difference between two call numbers. A call is granted if it fits beside the calls
+that were counted and those with a number between the newest of these and its own. If another
+process takes a number first, its call is therefore counted, and the next number is tried.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -101,15 +102,17 @@ async def reserve(
     if request.cause.call_class is CallClass.PROBE:
         # The lock allows only one probe. A second probe waits and then finds the first probe.
         await lock(tx, key)
+    account = None
     for _ in range(MOST_TRIES):
-        account = await load(tx, key, terms)
-        if not account.id:
-            account = await load_locked(tx, key, terms)
-        if not agrees(account.now, asked_at):
-            raise ClockCorrected
-        decline = await _decline(tx, account, request)
-        if decline is not None:
-            return decline
+        if account is None or not _has_room(account, request):
+            account = await load(tx, key, terms)
+            if not account.id:
+                account = await load_locked(tx, key, terms)
+            if not agrees(account.now, asked_at):
+                raise ClockCorrected
+            decline = await _decline(tx, account, request)
+            if decline is not None:
+                return decline
         (reservation,) = await _insert(tx, [(request, account)], asked_at)
         if reservation is not None:
             if request.cause.call_class is CallClass.PROBE:
@@ -117,6 +120,8 @@ async def reserve(
                 await save_blocks(tx, account, replace(account.blocks, probing_until=over_at))
                 return replace(reservation, is_probe=True)
             return reservation
+        # The number's call of another process counts too, whatever else it did.
+        account = account.with_one_more()
     raise DatabaseUnavailable
 
 
@@ -126,23 +131,26 @@ async def reserve_some(
     asked_at: float,
     agrees: Callable[[float, float], bool],
 ) -> list[Reservation | None]:
-    """Reserve the calls that clearly have room, in two statements for all of them.
+    """Reserve the calls that clearly have room, usually in two statements for all of them.
 
     None stands for a call that needs `reserve`.
     """
     accounts = await load_some(tx, {request.key for request in requests}, requests[0].terms)
-    granted = dict[int, tuple[CallRequest, Standing]]()
-    for place, request in enumerate(requests):
-        account = accounts.get(request.key)
-        if account is None or not agrees(account.now, asked_at):
-            continue
-        if _full(account, request) or _full_shares(account, request):
-            continue
-        granted[place] = request, account
-        accounts[request.key] = account.with_one_more()
-    reservations = await _insert(tx, list(granted.values()), asked_at) if granted else []
-    reserved = dict(zip(granted, reservations, strict=True))
-    return [reserved.get(place) for place in range(len(requests))]
+    reserved = dict[int, Reservation]()
+    while True:
+        granted = dict[int, tuple[CallRequest, Standing]]()
+        for place, request in enumerate(requests):
+            account = accounts.get(request.key)
+            if place in reserved or account is None or not agrees(account.now, asked_at):
+                continue
+            if _has_room(account, request):
+                granted[place] = request, account
+                accounts[request.key] = account.with_one_more()
+        if not granted:
+            return [reserved.get(place) for place in range(len(requests))]
+        # Where another process took the number, its call counts, and the next number is tried.
+        stored = await _insert(tx, list(granted.values()), asked_at)
+        reserved |= {place: its for place, its in zip(granted, stored, strict=True) if its}
 
 
 async def _insert(
@@ -171,6 +179,11 @@ async def _insert(
         else None
         for _, account in granted
     ]
+
+
+def _has_room(account: Standing, request: CallRequest) -> bool:
+    """Return True if neither a block nor a limit nor the client's share prevents the call."""
+    return _full(account, request) is None and not _full_shares(account, request)
 
 
 def _full(account: Standing, request: CallRequest) -> NotNow | None:
