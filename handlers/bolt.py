@@ -84,7 +84,7 @@ class GatehouseApp(AsyncApp):
             if listener not in self.listening.needs:
                 raise ListenerWithoutNeedsError(
                     f"The listener {listener.__module__}.{listener.__qualname__} doesn't say which"
-                    " permission it needs. Register it with after_ack(…, Needs(…))."
+                    " permission it needs. Register it with listener(…, Needs(…))."
                 )
 
     async def async_dispatch(self, req: AsyncBoltRequest) -> BoltResponse:

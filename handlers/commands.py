@@ -13,16 +13,12 @@ from bot.slack.messages import replies
 from bot.slack.messages.block_kit import OUTDATED, Message
 from bot.slack.people import People
 from handlers import payloads
-from handlers.listening import COMMAND, Listener, Listening, require
+from handlers.listening import COMMAND, Listener, Listening, Work, require
 from handlers.payloads import Body
 
 T = TypeVar("T")
 AnswerCommand = Callable[[Person, T, Body], Awaitable[Message | None]]
 """Gets the person, the parsed command, and Slack's payload."""
-
-
-Run = Callable[[str, Person, Body], Awaitable[Message | None]]
-"""Gets the command's text, the person, and Slack's payload."""
 
 
 class Commands:
@@ -31,10 +27,10 @@ class Commands:
     def __init__(self, bot: Gatehouse, listening: Listening) -> None:
         self._bot = bot
         self._listening = listening
-        self._known: dict[str, Run] = {}
+        self._works: dict[str, Work] = {}
 
     def __contains__(self, name: str) -> bool:
-        return name in self._known
+        return name in self._works
 
     def listener(
         self, described: Command, parse: Callable[[str], T], answer: AnswerCommand[T]
@@ -45,9 +41,9 @@ class Commands:
         """
         slack = self._bot.slack
 
-        async def run(text: str, person: Person, body: Body) -> Message | None:
+        async def work(person: Person, body: Body) -> Message | None:
             try:
-                typed: Any = parse(text)
+                typed: Any = parse(payloads.text(body, "text"))
             except UsageError as error:
                 if error.kind is not None:
                     await slack.people.require(person, described.permission(error.kind))
@@ -58,23 +54,22 @@ class Commands:
                 return await helped(slack.people, person, show)
             return await answer(person, typed, body)
 
-        async def work(person: Person, body: Body) -> Message | None:
-            return await run(payloads.text(body, "text"), person, body)
+        self._works[described.name] = work
+        return self._listening.listener(work, COMMAND)
 
-        self._known[described.name] = run
-        return self._listening.after_ack(work, COMMAND)
-
-    async def run(self, name: str, text: str, person: Person, body: Body) -> Message | None:
-        """Answer a command. Each of its forms requires a permission.
+    async def run(self, command: str, person: Person, body: Body) -> Message | None:
+        """Answer a command such as `/orgs show 7`. Each of its forms requires a permission.
 
         Raises:
             NotFound: There is no such command.
             UsageError: The text can't be parsed.
             Refused: The person lacks the permission.
         """
-        if name not in self._known:
+        name, _, text = command.partition(" ")
+        if name not in self:
             raise NotFound(OUTDATED)
-        return await self._known[name](text, person, body)
+        message: Message | None = await self._works[name](person, {**body, "text": text})
+        return message
 
 
 async def helped(people: People, person: Person, show: Callable[[help_ui.May], Message]) -> Message:

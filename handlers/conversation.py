@@ -16,7 +16,7 @@ from bot.spelling import UNSEEN, closest, folded
 from handlers import payloads
 from handlers.bolt import GatehouseApp
 from handlers.commands import helped
-from handlers.listening import COMMAND, EVENT, EVENT_SECONDS, Needs
+from handlers.listening import COMMAND, EVENT, Needs
 from handlers.payloads import Body
 from handlers.progress import AnswerAt
 
@@ -40,7 +40,7 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
     Bolt uses the first listener that matches, so this must be called last.
     """
     slack = bot.slack
-    after_ack = app.listening.after_ack
+    listener = app.listening.listener
 
     async def written(_person: None, body: Body) -> None:
         """Answer a direct message, unless the event has been received before."""
@@ -63,7 +63,7 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
 
         async def answer(person: Person, body: Body) -> Message | None:
             if name in app.commands:
-                return await app.commands.run(name, text, person, body)
+                return await app.commands.run(f"{name} {text}", person, body)
             near = [command.name for command in COMMANDS if is_near(first, command)]
             if not near:
                 show = partial(help_ui.of_all, title=WHAT_TO_SEND)
@@ -82,18 +82,16 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
 
     async def run_command(person: Person, body: Body) -> Message | None:
         """Run the command in a button's value after checking the permission for the command."""
-        name, _, text = payloads.value(body).partition(" ")
-        return await app.commands.run(name, text, person, body)
+        return await app.commands.run(payloads.value(body), person, body)
 
-    store_written = app.listening.before_ack(written, EVENT, seconds=EVENT_SECONDS)
-    app.event("message")(store_written)
+    app.event("message")(listener(written, EVENT))
     runs = Needs(Permission.ASK_FOR_HELP, AnswerAt.CLICKED)
-    app.action(ids.row_of(ids.RUN_COMMAND))(after_ack(run_command, runs))
-    app.command(EVERYTHING)(after_ack(no_such_command, COMMAND))
+    app.action(ids.row_of(ids.RUN_COMMAND))(listener(run_command, runs))
+    app.command(EVERYTHING)(listener(no_such_command, COMMAND))
     for register_rest in (app.action, app.shortcut, app.view):
-        register_rest(EVERYTHING)(after_ack(outdated, Needs(Permission.ASK_FOR_HELP)))
+        register_rest(EVERYTHING)(listener(outdated, Needs(Permission.ASK_FOR_HELP)))
     app.options(EVERYTHING)(app.listening.suggest(no_options, UNKNOWN))
-    app.event(EVERYTHING)(after_ack(ignored, UNKNOWN))
+    app.event(EVERYTHING)(listener(ignored, UNKNOWN))
 
 
 async def outdated(_person: Person, body: Body) -> Message:

@@ -32,4 +32,4 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
 
     app.command("/emailkey")(app.commands.listener(EMAILKEY, parse_emailkey, answer))
     turns = Needs(Permission.READ, AnswerAt.CLICKED)
-    app.action(ids.row_of(ids.EMAILKEY_PAGE))(app.listening.after_ack(turn, turns))
+    app.action(ids.row_of(ids.EMAILKEY_PAGE))(app.listening.listener(turn, turns))

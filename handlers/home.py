@@ -3,7 +3,7 @@
 from bot.app import Gatehouse
 from handlers import payloads
 from handlers.bolt import GatehouseApp
-from handlers.listening import EVENT, EVENT_SECONDS
+from handlers.listening import EVENT
 from handlers.payloads import Body
 
 
@@ -16,5 +16,4 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
         if payloads.part(body, "event").get("tab", "home") == "home" and slack_user_id:
             await bot.home.open(slack_user_id)
 
-    listener = app.listening.before_ack(opened, EVENT, seconds=EVENT_SECONDS)
-    app.event("app_home_opened")(listener)
+    app.event("app_home_opened")(app.listening.listener(opened, EVENT))

@@ -42,51 +42,42 @@ Returns the message to show, or None.
 """
 Listener = Callable[..., Awaitable[Any]]
 """A listener of Bolt, which calls it with `ack` and `body`."""
-Next = Callable[[], Awaitable[BoltResponse]]
-"""The last argument of a Bolt middleware."""
+
+
+def nothing_wrong(_view: Body) -> Mapping[str, str]:
+    """Return no error messages."""
+    return {}
 
 
 @dataclass(frozen=True)
 class Needs:
-    """A listener's permission, and the place of its answer.
+    """A listener's permission, the place of its answer, and what its acknowledgement waits for.
 
     Attributes:
         permission: None if the person isn't identified, because a job does that or nobody acted.
         place: Where the answer appears.
         pace: The limit that applies, "commands" or "clicks", or "" if none does.
+        check: Returns error messages by block ID for a submitted view. With any, the form stays
+            open, and no work is done.
         filled_form: Returns what opens a submitted form again after an error.
+        ack_seconds: How long the acknowledgement waits for the work, at most.
         is_counted: False if the job that answers a stored click counts it.
-        is_redelivered: True if Slack delivers the request again unless it's acknowledged.
     """
 
     permission: Permission | None
     place: AnswerAt = AnswerAt.BELOW
     pace: str = "clicks"
+    check: Callable[[Body], Mapping[str, str]] = nothing_wrong
     filled_form: Callable[[Body], Unsent] | None = None
+    ack_seconds: float = 0
     is_counted: bool = True
-    is_redelivered: bool = False
 
 
 # Each form of a command has a permission of its own, which `Commands` checks.
 COMMAND = Needs(Permission.ASK_FOR_HELP, AnswerAt.NEW_MESSAGE, pace="commands")
-EVENT = Needs(None, AnswerAt.NOWHERE, pace="", is_redelivered=True)
+EVENT = Needs(None, AnswerAt.NOWHERE, pace="", ack_seconds=EVENT_SECONDS)
 # A job identifies the person and answers the click, which is only stored before.
-STORED_CLICK = Needs(None, is_counted=False)
-
-
-def form_check(check: Callable[[Body], Mapping[str, str]]) -> Listener:
-    """Return a middleware that keeps a form open if it has errors.
-
-    `check` gets the submitted view, and returns error messages by block ID.
-    """
-
-    async def keep_open(view: Body, ack: AsyncAck, next_: Next) -> BoltResponse:
-        errors = check(view)
-        if errors:
-            return await ack(response_action="errors", errors=dict(errors))
-        return await next_()
-
-    return keep_open
+STORED_CLICK = Needs(None, ack_seconds=STORE_SECONDS, is_counted=False)
 
 
 class Listening:
@@ -99,29 +90,24 @@ class Listening:
         self._bot = bot
         self.needs: dict[Listener, Needs] = {}
 
-    def after_ack(self, work: Work, needs: Needs) -> Listener:
-        """Return a listener that acknowledges at once, and answers afterwards."""
-
-        async def listen(ack: AsyncAck, body: Body) -> BoltResponse:
-            self._start(work, needs, body)
-            return await ack()
-
-        return self._needing(needs, listen)
-
-    def before_ack(self, work: Work, needs: Needs, *, seconds: float = STORE_SECONDS) -> Listener:
-        """Return a listener that waits for `work`, but at most this many seconds.
+    def listener(self, work: Work, needs: Needs) -> Listener:
+        """Return a listener that starts the work as a task, and acknowledges.
 
         If an event couldn't be stored, it responds with 503, so that Slack delivers it again.
         """
 
         async def listen(ack: AsyncAck, body: Body) -> BoltResponse:
-            task = self._start(work, needs, body)
-            await asyncio.wait({task}, timeout=seconds)
-            if needs.is_redelivered and task.done() and task.result() != "ok":
-                return BoltResponse(status=503)
+            if errors := needs.check(payloads.part(body, "view")):
+                return await ack(response_action="errors", errors=dict(errors))
+            task = self._bot.tasks.start(self.answer(work, needs, body), name_of(body))
+            if needs.ack_seconds:
+                await asyncio.wait({task}, timeout=needs.ack_seconds)
+                if needs.place is AnswerAt.NOWHERE and task.done() and task.result() != "ok":
+                    return BoltResponse(status=503)
             return await ack()
 
-        return self._needing(needs, listen)
+        self.needs[listen] = needs
+        return listen
 
     def suggest(self, work: Work, needs: Needs) -> Listener:
         """Return a listener with a type-ahead's options, or [], as Slack shows no errors."""
@@ -137,14 +123,8 @@ class Listening:
                 log.exception("options.broken")
             return await ack(options=options)
 
-        return self._needing(needs, listen)
-
-    def _needing(self, needs: Needs, listener: Listener) -> Listener:
-        self.needs[listener] = needs
-        return listener
-
-    def _start(self, work: Work, needs: Needs, body: Body) -> asyncio.Task[str]:
-        return self._bot.tasks.start(self.answer(work, needs, body), name_of(body))
+        self.needs[listen] = needs
+        return listen
 
     async def answer(
         self, work: Work, needs: Needs, body: Body, respond: Respond | None = None
@@ -153,13 +133,13 @@ class Listening:
         name = name_of(body)
         is_below = payloads.hidden(payloads.part(body, "view"), "below")
         place = AnswerAt.BELOW if is_below else needs.place
+        user_id = payloads.user_id(body)
         if respond is None:
             url = payloads.response_url(body)
-            respond = partial(self._bot.slack.replies.say, url, to=payloads.user_id(body))
+            respond = partial(self._bot.slack.replies.say, url, to=user_id)
         started = self._bot.clock.monotonic()
         try:
-            answering = self._answer(work, needs, body)
-            outcome = await show(answering, place, respond, body)
+            outcome = await show(self._answer(work, needs, body), place, respond, body)
         except Exception:
             log.exception("answer.not_shown", name=name)
             outcome = "broken"
@@ -170,20 +150,24 @@ class Listening:
         self._bot.metrics.count_command(name, outcome)
         if payloads.is_from_home(body):
             with suppress(DatabaseUnavailable):
-                await self._bot.home.open(payloads.user_id(body))
+                await self._bot.home.open(user_id)
         return outcome
 
     async def _answer(self, work: Work, needs: Needs, body: Body) -> Answer:
         try:
-            return Answer(await self._permitted(work, needs, body))
+            return await self._permitted(work, needs, body), "ok"
         except Replayed as error:
-            return Answer(None, error.outcome)
+            return None, error.outcome
         except GatehouseError as error:
-            return Answer(_with_form(_sentence(error, body), needs, body), error.outcome)
+            message, outcome = _sentence(error, body), error.outcome
         except Exception:
             reference = delivery_id()
             log.exception("answer.broken", name=name_of(body), reference=reference)
-            return Answer(_with_form(replies.broken(reference), needs, body), "broken")
+            message, outcome = replies.broken(reference), "broken"
+        if needs.filled_form is not None:
+            filled = needs.filled_form(payloads.part(body, "view"))
+            message = replies.with_unsent(message, filled, "Try again")
+        return message, outcome
 
     async def _permitted(self, work: Work, needs: Needs, body: Body) -> Any:  # noqa: ANN401 - a message or options
         """Check the pace and the permission, and do the work."""
@@ -191,11 +175,11 @@ class Listening:
         user_id = payloads.user_id(body)
         if needs.pace:
             slack.pace.require(user_id, needs.pace)
-        if needs.permission is None:
-            return await work(None, body)
-        # This can take a call to Slack.
-        person = await slack.people.find(user_id, payloads.team_ids(body))
-        await require(slack, person, needs.permission)
+        person = None
+        if needs.permission is not None:
+            # This can take a call to Slack.
+            person = await slack.people.find(user_id, payloads.team_ids(body))
+            await require(slack, person, needs.permission)
         return await work(person, body)
 
 
@@ -227,23 +211,13 @@ def name_of(body: Body) -> str:
 def _sentence(error: GatehouseError, body: Body) -> Message:
     name = payloads.text(body, "command")
     typed = payloads.text(body, "text")
-    words = typed.split()
-    command = next((item for item in COMMANDS if item.name == name), None)
-    if words and command and not error.closest and isinstance(error, UsageError | NotFound):
-        meant = command.meant(words)
-        if meant:
-            error.suggesting(words[0], {meant: ""})
+    if isinstance(error, UsageError | NotFound) and not error.closest and typed.split():
+        for command in COMMANDS:
+            if command.name == name and (meant := command.meant(typed.split())):
+                error.suggesting(typed.split()[0], {meant: ""})
     message = replies.sorry(error)
     if name.startswith("/"):
         message = replies.with_next_steps(message, error, f"{name} {typed}".strip())
     if error.unsent:
         message = replies.with_unsent(message, error.unsent, "Open the form")
     return message
-
-
-def _with_form(message: Message, needs: Needs, body: Body) -> Message:
-    """Add a button that opens the submitted form again, if the message is about a form."""
-    if needs.filled_form is None:
-        return message
-    filled = needs.filled_form(payloads.part(body, "view"))
-    return replies.with_unsent(message, filled, "Try again")

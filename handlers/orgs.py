@@ -23,13 +23,13 @@ from handlers.sharing import with_share
 def register(app: GatehouseApp, bot: Gatehouse) -> None:
     """Register `/orgs` and the buttons and the menu of its answers."""
     orgs = Orgs(bot.inventory.directory, bot.slack.people)
-    after_ack = app.listening.after_ack
+    listener = app.listening.listener
     turns = Needs(Permission.READ, AnswerAt.CLICKED)
     refreshes = Needs(Permission.REFRESH, AnswerAt.CLICKED)
     app.command("/orgs")(app.commands.listener(ORGS, parse_orgs, orgs.answer))
-    app.action(ids.row_of(ids.ORGS_PAGE))(after_ack(orgs.turn, turns))
-    app.action(ids.ORGS_REFRESH)(after_ack(orgs.refresh, refreshes))
-    app.action(ids.ORGS_SHOW)(after_ack(orgs.show, Needs(Permission.READ)))
+    app.action(ids.row_of(ids.ORGS_PAGE))(listener(orgs.turn, turns))
+    app.action(ids.ORGS_REFRESH)(listener(orgs.refresh, refreshes))
+    app.action(ids.ORGS_SHOW)(listener(orgs.show, Needs(Permission.READ)))
 
 
 class Orgs:

@@ -6,7 +6,6 @@ There are no other places, because a response_url can edit only one message.
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
@@ -37,15 +36,8 @@ class AnswerAt(Enum):
     NOWHERE = auto()
 
 
-QUIET = frozenset({AnswerAt.BELOW, AnswerAt.NOWHERE})
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The message that a listener or its error results in, if any, and an outcome such as `ok`."""
-
-    message: Message | None
-    outcome: str = "ok"
+Answer = tuple[Message | None, str]
+"""The message that a listener or its error results in, if any, and an outcome such as `ok`."""
 
 
 async def show(
@@ -56,14 +48,14 @@ async def show(
     If the program stops before there is an answer, tell the person. Return the outcome.
     """
     answering = asyncio.create_task(work)
+    is_clicked = place is AnswerAt.CLICKED
     # True while "Working on it" is shown where the answer will appear.
     stands = False
     try:
         await asyncio.wait({answering}, timeout=PATIENCE_SECONDS)
-        if not answering.done() and place not in QUIET:
-            replace = place is AnswerAt.CLICKED
-            stands = await respond(replies.WORKING, replace=replace, tries=1)
-        answer = await answering
+        if not answering.done() and (is_clicked or place is AnswerAt.NEW_MESSAGE):
+            stands = await respond(replies.WORKING, replace=is_clicked, tries=1)
+        message, outcome = await answering
     except asyncio.CancelledError:
         answering.cancel()
         if stands:
@@ -71,14 +63,12 @@ async def show(
                 async with asyncio.timeout(STOPPED_SECONDS):
                     await respond(replies.STOPPED, replace=True)
         raise
-    message = answer.message
-    is_clicked = place is AnswerAt.CLICKED
-    is_ok = answer.outcome == "ok"
-    if message is None and stands:
-        message = replies.DONE
-    elif message is not None and stands and is_clicked and not is_ok:
+    is_ok = outcome == "ok"
+    if message is None:
+        message = replies.DONE if stands else None
+    elif stands and is_clicked and not is_ok:
         action_id = payloads.text(payloads.clicked(body), "action_id")
         message = replies.with_retry(message, action_id, payloads.value(body))
     if message is not None and place is not AnswerAt.NOWHERE:
         await respond(message, replace=stands or (is_clicked and is_ok))
-    return answer.outcome
+    return outcome

@@ -22,15 +22,15 @@ from handlers.sharing import with_share
 def register(app: GatehouseApp, bot: Gatehouse) -> None:
     """Register `/ratelimits`, the buttons and the menu of its answers, and those on alerts."""
     limits = RatelimitsCommand(bot.inventory.ratelimits, bot.inventory.alerts)
-    after_ack = app.listening.after_ack
+    listener = app.listening.listener
     turns = Needs(Permission.READ, AnswerAt.CLICKED)
     checks = Needs(Permission.REFRESH)
     app.command("/ratelimits")(app.commands.listener(RATELIMITS, parse_ratelimits, limits.answer))
-    app.action(ids.row_of(ids.RATELIMITS_PAGE))(after_ack(limits.turn, turns))
-    app.action(ids.RATELIMITS_REFRESH)(after_ack(limits.show, turns))
-    app.action(ids.RATELIMITS_SHOW)(after_ack(limits.show, Needs(Permission.READ)))
-    app.action(ids.RATELIMITS_CHECK)(after_ack(limits.check, checks))
-    app.action(ids.INCIDENT_MUTE)(after_ack(limits.mute, checks))
+    app.action(ids.row_of(ids.RATELIMITS_PAGE))(listener(limits.turn, turns))
+    app.action(ids.RATELIMITS_REFRESH)(listener(limits.show, turns))
+    app.action(ids.RATELIMITS_SHOW)(listener(limits.show, Needs(Permission.READ)))
+    app.action(ids.RATELIMITS_CHECK)(listener(limits.check, checks))
+    app.action(ids.INCIDENT_MUTE)(listener(limits.mute, checks))
 
 
 class RatelimitsCommand:

@@ -42,10 +42,9 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
     async def share(person: Person, body: Body) -> None:
         """Post the answer as a viewer sees it now, unless it has been shared before."""
         answer_id, _, command = payloads.value(body).partition(" ")
-        name, _, typed = command.partition(" ")
         await _require_channel(bot, payloads.channel_id(body))
         viewer = replace(person, roles=frozenset({Role.VIEWER}), groups=frozenset())
-        answer = await app.commands.run(name, typed, viewer, {})
+        answer = await app.commands.run(command, viewer, {})
         now = await bot.database.now()
         shared_by = f"Shared by {text.escape(person.name, 80)} · {text.time(now)}"
         message = (answer or Message("")).without_buttons().plus(block_kit.context(shared_by))
@@ -59,7 +58,7 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
             await received.release(f"share:{answer_id}")
             raise
 
-    app.action(ids.SHARE)(app.listening.after_ack(share, Needs(Permission.READ)))
+    app.action(ids.SHARE)(app.listening.listener(share, Needs(Permission.READ)))
 
 
 async def _require_channel(bot: Gatehouse, channel_id: str) -> None:

@@ -36,7 +36,7 @@ from bot.testusers.parts import Parts
 from bot.testusers.rendering import answer_to
 from handlers import payloads
 from handlers.bolt import GatehouseApp
-from handlers.listening import STORED_CLICK, Needs, form_check
+from handlers.listening import STORED_CLICK, Needs
 from handlers.payloads import Body
 from handlers.progress import AnswerAt
 from handlers.sharing import with_share
@@ -65,31 +65,33 @@ INPUTS = {
 def register(app: GatehouseApp, bot: Gatehouse) -> None:
     """Register `/testusers`, its form, and the buttons on cards and pages."""
     testusers = Testusers(bot)
-    after_ack, before_ack = app.listening.after_ack, app.listening.before_ack
+    listener = app.listening.listener
     app.command("/testusers")(app.commands.listener(TESTUSERS, parse_testusers, testusers.answer))
     for kind, show in PAGES.items():
         turns = Needs(TESTUSERS.permission(kind), AnswerAt.CLICKED)
-        app.action(ids.row_of(ids.testusers_page(kind)))(after_ack(testusers.turn(show), turns))
+        app.action(ids.row_of(ids.testusers_page(kind)))(listener(testusers.turn(show), turns))
     asks = Needs(Permission.REQUEST)
-    app.shortcut(ids.CHANGE_TEST_USERS)(after_ack(testusers.open_form, asks))
-    app.action(ids.HOME_TESTUSERS)(after_ack(testusers.open_form, asks))
-    app.action(ids.TESTUSERS_EXTEND)(after_ack(testusers.extend, asks))
-    app.action(ids.TESTUSERS_PERSON)(after_ack(testusers.fill_in, asks))
-    app.action(ids.TESTUSERS_FILL)(after_ack(testusers.fill_in, asks))
+    app.shortcut(ids.CHANGE_TEST_USERS)(listener(testusers.open_form, asks))
+    app.action(ids.HOME_TESTUSERS)(listener(testusers.open_form, asks))
+    app.action(ids.TESTUSERS_EXTEND)(listener(testusers.extend, asks))
+    app.action(ids.TESTUSERS_PERSON)(listener(testusers.fill_in, asks))
+    app.action(ids.TESTUSERS_FILL)(listener(testusers.fill_in, asks))
     suggests = Needs(Permission.REQUEST, pace="")
     app.options(ids.TESTUSERS_FLOW)(app.listening.suggest(testusers.suggest, suggests))
-    submits = Needs(Permission.REQUEST, AnswerAt.NEW_MESSAGE, filled_form=filled_form)
-    check = form_check(testusers.check_form)
-    app.view(ids.TESTUSERS_FORM, middleware=[check])(after_ack(testusers.request_of_form, submits))
-
+    submits = Needs(
+        Permission.REQUEST,
+        AnswerAt.NEW_MESSAGE,
+        check=testusers.check_form,
+        filled_form=filled_form,
+    )
+    app.view(ids.TESTUSERS_FORM)(listener(testusers.request_of_form, submits))
     for act in STORED_ACTS:
-        app.action(f"{ids.TESTUSERS_ACT}{act}")(before_ack(testusers.store, STORED_CLICK))
+        app.action(f"{ids.TESTUSERS_ACT}{act}")(listener(testusers.store, STORED_CLICK))
     # The flow of the request decides who can deny it.
     asks_why = Needs(Permission.ASK_FOR_HELP)
-    app.action(f"{ids.TESTUSERS_ACT}{Act.DENY}")(after_ack(testusers.ask_why, asks_why))
-    app.view(ids.TESTUSERS_DENIAL, middleware=[form_check(check_denial)])(
-        before_ack(testusers.store_denial, STORED_CLICK)
-    )
+    app.action(f"{ids.TESTUSERS_ACT}{Act.DENY}")(listener(testusers.ask_why, asks_why))
+    denies = replace(STORED_CLICK, check=check_denial)
+    app.view(ids.TESTUSERS_DENIAL)(listener(testusers.store_denial, denies))
 
 
 class Testusers:

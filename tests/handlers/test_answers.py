@@ -7,7 +7,7 @@ import pytest
 from bot.permissions import Permission
 from bot.slack.messages import block_kit
 from bot.slack.messages.block_kit import Message
-from handlers.listening import Needs, form_check
+from handlers.listening import Needs
 from handlers.progress import AnswerAt
 from tests.support.listening import BUTTON, CHANNEL, MODAL, USER, Held, seen
 
@@ -79,8 +79,7 @@ async def test_form_left_open_for_too_long_is_answered_all_the_same(bot):
         return Message("thanks")
 
     asks = Needs(Permission.ASK_FOR_HELP, AnswerAt.NEW_MESSAGE)
-    listener = bot.app.listening.after_ack(answer, asks)
-    bot.app.view("form", middleware=[form_check(lambda _: {})])(listener)
+    bot.app.view("form")(bot.app.listening.listener(answer, asks))
     gone = json.dumps({"reply_to": f"{bot.slack.address}/response/gone"})
     view = bot.slack.workspace.open(USER, {**MODAL, "private_metadata": gone})
     await bot.slack.submit(USER, view, {"Why": "because"})

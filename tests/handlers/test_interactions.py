@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 from slack_bolt.async_app import AsyncBoltRequest
@@ -18,7 +19,7 @@ from tests.support.listening import USER, seen, shown_button
 
 
 def register_stored(bot, keep, seconds=1.5):
-    store = bot.app.listening.before_ack(keep, STORED_CLICK, seconds=seconds)
+    store = bot.app.listening.listener(keep, replace(STORED_CLICK, ack_seconds=seconds))
     bot.app.action("press")(store)
 
 

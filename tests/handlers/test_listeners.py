@@ -149,7 +149,7 @@ async def test_stored_clicks_over_the_limit_are_not_stored():
             stored.append(body)
 
         message = await shown_button(bot)
-        bot.app.action("press")(bot.app.listening.before_ack(keep, STORED_CLICK))
+        bot.app.action("press")(bot.app.listening.listener(keep, STORED_CLICK))
         for _ in range(6):
             assert (await bot.slack.click(USER, message, "Next")).status == 200
         await bot.outcomes()
@@ -166,12 +166,12 @@ async def test_forms_over_the_limit_are_declined_kindly(is_stored):
             done.append(body)
 
         if is_stored:
-            listener = bot.app.listening.before_ack(work, STORED_CLICK)
+            listener = bot.app.listening.listener(work, STORED_CLICK)
         else:
             asks = Needs(
                 Permission.ASK_FOR_HELP, AnswerAt.NEW_MESSAGE, filled_form=lambda _: Unsent("7")
             )
-            listener = bot.app.listening.after_ack(work, asks)
+            listener = bot.app.listening.listener(work, asks)
         bot.app.view("form")(listener)
         asked = EntryPoint("submission", "form", None, "{}")
         for _ in range(4):

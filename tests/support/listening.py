@@ -98,7 +98,7 @@ class SmallBot:
 
     def command(self, name: str, answer: Answer) -> None:
         """Add a listener for the command `name`."""
-        self.app.command(name)(self.app.listening.after_ack(work(answer), COMMAND))
+        self.app.command(name)(self.app.listening.listener(work(answer), COMMAND))
 
     def action(
         self,
@@ -109,7 +109,7 @@ class SmallBot:
     ) -> None:
         """Add a listener for a button."""
         needs = Needs(permission, place)
-        self.app.action(action_id)(self.app.listening.after_ack(work(answer), needs))
+        self.app.action(action_id)(self.app.listening.listener(work(answer), needs))
 
     async def outcomes(self) -> dict[tuple[str, str], float]:
         """Wait until all tasks are done. Count the commands for each name and outcome."""
