@@ -196,8 +196,10 @@ async def finish(
 
 
 async def release_all(tx: Transaction) -> None:
-    """End every lease. Only call this if no other process is running."""
-    await tx.write(update(jobs).values(owner=None, leased_until=None))
+    """End every lease that could delay a job. Only call this if no other process is running."""
+    last = await tx.now() + timedelta(seconds=LEASE_SECONDS)
+    is_delayed = (jobs.c.due_at <= last) & jobs.c.owner.is_not(None)
+    await tx.write(update(jobs).where(is_delayed).values(owner=None, leased_until=None))
 
 
 async def count(tx: Transaction) -> tuple[int, int, int]:

@@ -95,4 +95,5 @@ cards = Table(
     required("version", BigInteger),
     required("sent_at", UtcDateTime),
     required("digest", String(64)),
+    Index(None, "sent_at"),
 )

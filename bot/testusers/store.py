@@ -112,7 +112,10 @@ _REMOVED_THEM = select(request_people.c.request_id).where(
 # Locks are always taken in this order. The requests are loaded in a statement of its own, because
 # PostgreSQL would show their people as they were before it waited for the lock.
 _LOCKING = select(requests.c.id).order_by(requests.c.id).with_for_update()
-_LOCKED = _LOCKING.where(_HAS_ID | requests.c.id.in_(_REMOVED_THEM))
+# For conditions with OR, PostgreSQL would read all requests.
+_LOCKED = _LOCKING.where(
+    requests.c.id.in_(select(requests.c.id).where(_HAS_ID).union(_REMOVED_THEM))
+)
 _LOCKED_IN_FLOW = _LOCKING.where(
     requests.c.state == State.APPLYING, requests.c.flow_key == bindparam("its_flow")
 )
@@ -240,9 +243,12 @@ async def requests_of_flow(
 
 async def flow_of(tx: Transaction, flow_key: str) -> Flow:
     """Return the flow with this key. Its SID and alias come from its latest request, if any."""
-    newest = select(requests).where(requests.c.flow_key == flow_key).order_by(*_NEWEST).limit(1)
-    row = (await tx.connection.execute(newest)).first()
+    row = (await tx.connection.execute(_newest(flow_key))).first()
     return Flow(row.flow_sid, row.flow_alias) if row else Flow(flow_key)
+
+
+def _newest(flow_key: str | ColumnElement[str]) -> Select[Any]:
+    return select(requests).where(requests.c.flow_key == flow_key).order_by(*_NEWEST).limit(1)
 
 
 async def forget_requests(tx: Transaction, before: datetime) -> int:
@@ -365,8 +371,9 @@ async def access_by(tx: Transaction, slack_user_id: str) -> list[tuple[Flow, Acc
 
 async def flows_with_access(tx: Transaction) -> list[str]:
     """Return the SIDs of all flows that somebody has access to."""
-    gives = (request_people.c.request_id == requests.c.id) & HAS_ACCESS
-    return [*await tx.connection.scalars(select(requests.c.flow_sid).where(gives).distinct())]
+    flows = select(request_people.c.flow_key).where(HAS_ACCESS).distinct().subquery()
+    newest = _newest(flows.c.flow_key).with_only_columns(requests.c.flow_sid).scalar_subquery()
+    return [*await tx.connection.scalars(select(newest).select_from(flows))]
 
 
 _OF_FLOW = flow_lists.c.flow_key == bindparam("its_flow")

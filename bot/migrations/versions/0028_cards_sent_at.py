@@ -1,0 +1,12 @@
+"""Let old cards be found without reading all of them."""
+
+from alembic import op
+
+revision = "0028"
+down_revision = "0027"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.create_index("ix_cards_sent_at", "cards", ["sent_at"])
