@@ -3,11 +3,10 @@
 import hashlib
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from aiohttp import web
-from cachetools import TTLCache
 
 from bot.errors import (
     Conflict,
@@ -33,7 +32,6 @@ from bot.testusers.rules.requests import Asked
 PATH = "/testusers"
 MOST_BYTES = 64 * 1024
 OPEN_RETRY_SECONDS = 60.0
-AUDIT_SECONDS = 60.0
 REQUEST_ID = re.compile("[0-9a-f]{1,32}")
 UNKNOWN = "This client hasn't made a request with this ID."
 ONLY_CHANGES = "A program can only use “add” and “remove”, without “now”."
@@ -50,10 +48,6 @@ class Programs:
 
     bot: Parts
     pace: Pace
-    _recorded: TTLCache[tuple[str, str], None] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._recorded = TTLCache(1000, AUDIT_SECONDS, timer=self.bot.clock.monotonic)
 
     async def answer(self, request: web.BaseRequest, client: str, read: ReadBody) -> web.Response:
         """Return the response to a client's request, or raise GatewayRefusal."""
@@ -77,7 +71,8 @@ class Programs:
         except GatehouseError as error:
             refusal = _refusal(error)
             if refusal.status == HTTPStatus.FORBIDDEN:
-                await self._record(client, owner or BOT, refusal.sentence)
+                detail = {"client": client, "reason": refusal.sentence}
+                await self.bot.people.record_refusal(owner or BOT, "request", detail, is_rare=True)
             if refusal.status != HTTPStatus.TOO_MANY_REQUESTS:
                 raise refusal from error
             answer = message(refusal.status, refusal.sentence)
@@ -114,14 +109,6 @@ class Programs:
         request = asked.request
         told = {"request": request and request.id, "state": request and request.state, **more}
         return message(status, await answer_to_program(self.bot, asked), **told)
-
-    async def _record(self, client: str, owner: str, reason: str) -> None:
-        """Record a refusal in the audit log, at most once a minute for a client and reason."""
-        if (client, reason) in self._recorded:
-            return
-        self._recorded[client, reason] = None
-        detail = {"client": client, "reason": reason}
-        await self.bot.people.record_refusal(owner, "request", detail)
 
 
 def _change_in(content_type: str, body: bytes) -> ChangeRequest:

@@ -29,6 +29,7 @@ from bot.permissions import (
     Role,
 )
 from bot.slack.client import SlackClient, SlackUser
+from bot.slack.received_events import is_due
 from bot.store import audit
 from bot.store.audit_entry import REFUSED, AuditEntry
 from bot.store.engine import Database
@@ -392,13 +393,17 @@ class People:
             return frozenset()
 
     async def record_refusal(
-        self, slack_user_id: str, subject: str, detail: Mapping[str, Any]
+        self, slack_user_id: str, subject: str, detail: Mapping[str, Any], *, is_rare: bool = False
     ) -> None:
-        """Record a refusal in the audit log, unless the database is unavailable."""
+        """Record a refusal in the audit log, unless the database is unavailable.
+
+        With `is_rare`, the same refusal is recorded at most once a minute, over all processes.
+        """
+        entry = AuditEntry(slack_user_id, REFUSED, subject, detail)
         try:
             async with self._database.transaction() as tx:
-                entry = AuditEntry(slack_user_id, REFUSED, subject, detail)
-                await audit.append(tx, entry)
+                if not is_rare or await is_due(tx, f"{REFUSED}:{entry}"):
+                    await audit.append(tx, entry)
         except DatabaseUnavailable as error:
             # The person is refused even if the refusal can't be recorded.
             log.error("people.refusal_not_recorded", reason=error.sentence)  # noqa: TRY400 - expected

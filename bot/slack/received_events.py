@@ -4,6 +4,7 @@ For a few minutes, an attacker who intercepts a signed request could replay it t
 behind a load balancer. Slack also redelivers events that aren't acknowledged in time.
 """
 
+import hashlib
 from datetime import datetime, timedelta
 
 from sqlalchemy import delete
@@ -15,6 +16,7 @@ from bot.store.engine import Database, Transaction, insert_into, remove_some
 # The prefix for requests that are identified by signature. A signature expires within minutes.
 SIGNATURE = "signature:"
 KEPT = timedelta(days=1)
+PAUSE = timedelta(minutes=1)
 
 
 class ReceivedEvents:
@@ -54,6 +56,23 @@ async def _record(tx: Transaction, event_id: str) -> bool:
     insert = insert_into(received_events).values(new).on_conflict_do_nothing()
     recorded = await tx.connection.execute(insert, tx.clock_parameters)
     return bool(recorded.rowcount == 1)
+
+
+async def is_due(tx: Transaction, what: str) -> bool:
+    """Return True at most once a minute for the same text, over all processes."""
+    digest = hashlib.sha256(what.encode("utf-8", "replace")).hexdigest()
+    at = await tx.now()
+    due = {"event_id": f"due:{digest}", "received_at": at}
+    insert = (
+        insert_into(received_events)
+        .values(due)
+        .on_conflict_do_update(
+            index_elements=["event_id"],
+            set_={"received_at": at},
+            where=received_events.c.received_at <= at - PAUSE,
+        )
+    )
+    return bool((await tx.connection.execute(insert)).rowcount == 1)
 
 
 async def forget(tx: Transaction, _before: datetime) -> int:

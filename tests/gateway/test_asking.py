@@ -179,14 +179,27 @@ async def test_a_repeat_stands_for_ten_minutes_and_as_long_as_the_request_is_ope
     assert later.body["request"] != first.body["request"]
 
 
-async def test_two_processes_store_the_same_text_once(postgres_url):
+@asynccontextmanager
+async def two_running(postgres_url):
+    """Run two bots that share a database, and a program that calls both."""
     async with running(postgres_url) as one:
         two = {"gateway_port": "0", "gateway_clients": clients(), "inventory_data_centers": "{}"}
         async with empty_world(postgres_url, **two) as world, aiohttp.ClientSession() as session:
-            other = Script(world, session)
-            answers = await asyncio.gather(*(each.ask() for each in (one, other) * 8))
-            assert {answer.status for answer in answers} == {202}
-            assert len({answer.body["request"] for answer in answers}) == 1
+            yield one, Script(world, session)
+
+
+async def test_two_processes_store_the_same_text_once(postgres_url):
+    async with two_running(postgres_url) as both:
+        answers = await asyncio.gather(*(each.ask() for each in both * 8))
+        assert {answer.status for answer in answers} == {202}
+        assert len({answer.body["request"] for answer in answers}) == 1
+
+
+async def test_two_processes_audit_the_same_refusal_once(postgres_url):
+    async with two_running(postgres_url) as both:
+        answers = await asyncio.gather(*(each.ask("add survey +1") for each in both * 4))
+        assert {answer.status for answer in answers} == {403}
+        assert len(await both[0].refusals()) == 1
 
 
 async def test_what_is_asked_another_way_is_a_request_of_its_own(script):

@@ -7,7 +7,8 @@ import re
 import sys
 from pathlib import Path
 
-from tests.gateway.conftest import EU, TOKENS
+from bot.gateway.clients import token_hash
+from tests.gateway.conftest import EU, TOKENS, running_gateway
 from tests.support.needs import needs
 
 ROOT = Path(__file__).parents[2]
@@ -21,6 +22,21 @@ ITEMS = [
 async def run(name: str, url: str, token: str) -> tuple[int, str]:
     """Run an example script for one organization. Return the script's exit status and output."""
     return await follow((sys.executable, EXAMPLES / name, "eu", EU), url, token)
+
+
+async def test_invoices_are_listed_from_another_api(sqlite_url):
+    client = {"token_sha256": token_hash("books"), "organizations": ["xero"]}
+    xero = {"base_url": "UPSTREAM/api.xro/2.0", "token": "a-token", "limits": {"minute": 60}}
+    settings = {"apis": {"xero": xero}, "gateway_clients": {"books": client}}
+    async with running_gateway(sqlite_url, inventory_data_centers="{}", **settings) as gateway:
+        gateway.upstream.responds(
+            text=json.dumps({"Invoices": [{"InvoiceNumber": "INV-7", "AmountDue": 12.5}]}),
+            content_type="application/json",
+        )
+        command = (sys.executable, EXAMPLES / "invoices.py")
+        assert await follow(command, gateway.url, "books") == (0, "INV-7: 12.5\n")
+        [got] = gateway.upstream.got
+        assert got.target == "/api.xro/2.0/Invoices?Statuses=AUTHORISED"
 
 
 async def follow(command: tuple[str | Path, ...], url: str, token: str) -> tuple[int, str]:
