@@ -1,12 +1,11 @@
 """Reads the parts of the app manifest that the sandbox uses, such as commands and scopes."""
 
+import json
 import subprocess
 import sys
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
-
-import yaml
 
 from sandbox.bot_process import ROOT
 
@@ -47,7 +46,7 @@ class Manifest:
 def read_manifest() -> Manifest:
     """Read the app manifest that `python -m bot manifest` prints."""
     printed = subprocess.run(PRINT_MANIFEST, cwd=ROOT, check=True, capture_output=True)  # noqa: S603
-    text: dict[str, Any] = yaml.safe_load(printed.stdout)
+    text: dict[str, Any] = json.loads(printed.stdout)
     listed = text["features"]["slash_commands"]
     commands = tuple(
         Command(item["command"], item["description"], item.get("usage_hint", "")) for item in listed

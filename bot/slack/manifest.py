@@ -7,7 +7,6 @@ import json
 from typing import Any
 from urllib.parse import quote
 
-import yaml
 from yarl import URL
 
 from bot.commands import COMMANDS
@@ -102,8 +101,8 @@ def app_manifest(url: str | None, *, socket: bool) -> dict[str, Any]:
 
 
 def manifest_text(url: str | None, *, socket: bool) -> str:
-    """Return the manifest as YAML. Raise ValueError if Slack can't call `url`."""
-    return yaml.safe_dump(app_manifest(url, socket=socket), sort_keys=False, allow_unicode=True)
+    """Return the manifest as JSON (also valid YAML). Raise ValueError if Slack can't call `url`."""
+    return json.dumps(app_manifest(url, socket=socket), indent=2, ensure_ascii=False) + "\n"
 
 
 def manifest_link(url: str | None, *, socket: bool) -> str:

@@ -66,7 +66,7 @@ def test_the_file_in_the_repository_is_the_same_text() -> None:
 @pytest.mark.parametrize("end", ["", "/", "/slack/events"])
 def test_every_address_is_the_one_path_of_the_bot(end: str) -> None:
     text = manifest_text(f"https://bot.example.org/behind/a/proxy{end}", socket=False)
-    addresses = set(re.findall(r"https://\S+", text))
+    addresses = set(re.findall(r'https://[^\s"]+', text))
     assert addresses == {"https://bot.example.org/behind/a/proxy/slack/events"}
 
 
