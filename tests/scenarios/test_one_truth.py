@@ -225,6 +225,16 @@ async def test_another_spelling_extends_access(world):
     assert world.flow.identities == []
 
 
+async def test_an_undone_request_still_names_whose_access_a_later_one_keeps(world):
+    first = await world.applied("add welcome +1 +2 for 2h")
+    await world.applied("add welcome +1 for 5h")
+    await world.click(OTTO, first, "Undo")
+    await world.approve(await world.card(2), "*Applied*")
+    assert world.flow.identities == ["+1"]
+    await world.shows(first, "*Undone*")
+    assert "*Replaced by a later request:* `+1`" in first.all_text
+
+
 async def test_a_card_read_aloud_names_everybody_and_the_reason(world):
     people = [f"+1555010{number}" for number in range(9)]
     card = await world.asked(f"add welcome {' '.join(people)} for 2h because OPS-7")

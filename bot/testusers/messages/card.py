@@ -183,7 +183,7 @@ def _news(request: Request) -> Iterator[str]:
         at = text.time(person.over_at or request.created_at)
         yield f"*Access ended:* {in_full(person.spelling)} {at}{gone}"
     replaced = [person.spelling for person in made if person.over is Over.REPLACED]
-    if replaced and not request.is_undone:
+    if replaced:
         yield f"*Replaced by a later request:* {brief(replaced)}"
     if request.result.overdue:
         why = text.sentence(request.result.overdue, 300)
