@@ -9,6 +9,8 @@ from bot.flows.rules.lists import FlowList
 from bot.flows.tables import flow_lists
 from bot.store.engine import Transaction, serialise
 
+# The start of the name that stands for a flow. Its key follows.
+FLOW = "flow:"
 _OF_FLOW = flow_lists.c.flow_key == bindparam("its_flow")
 
 
@@ -29,12 +31,9 @@ _SIZE = _LATEST.with_only_columns(flow_lists.c.size)
 _ADD = flow_lists.insert().returning(flow_lists.c.id)
 
 
-async def lock_lists(tx: Transaction, flow_key: str) -> None:
-    """Let no other transaction add a list of this flow until this one ends.
-
-    To avoid deadlocks, call this before locking any request.
-    """
-    await serialise(tx, f"lists:{flow_key}")
+async def lock_flow(tx: Transaction, flow_key: str) -> None:
+    """Let no other transaction change this flow's lists and requests until this one ends."""
+    await serialise(tx, f"{FLOW}{flow_key}")
 
 
 async def lists_from(tx: Transaction, flow_key: str, list_id: int) -> list[FlowList]:
@@ -64,7 +63,7 @@ def list_of(row: Any) -> FlowList:  # noqa: ANN401 - a row of the table
 async def add_list(
     tx: Transaction, flow_key: str, identities: Sequence[str], *, is_own: bool = False
 ) -> FlowList:
-    """Store a flow's list. The caller has called `lock_lists`."""
+    """Store a flow's list. The caller has called `lock_flow`."""
     at = await tx.now()
     values = {
         "flow_key": flow_key,
@@ -85,7 +84,7 @@ async def see_list(
     `known_id` is the ID of the latest list before the service was asked. If there's another one by
     now, nobody can tell which of the two is newer, so the list that was read isn't stored.
     """
-    await lock_lists(tx, flow_key)
+    await lock_flow(tx, flow_key)
     latest = await latest_list(tx, flow_key)
     if latest and (latest.id != known_id or latest.identities == tuple(identities)):
         return latest

@@ -4,7 +4,7 @@ A card is posted once, and edited whenever the outbox has a newer version than t
 """
 
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import zip_longest
@@ -75,12 +75,14 @@ def drawn(message: Message) -> Draw:
 class _Step:
     """The next message to send, and what the database knew about its card.
 
+    `handled` are the IDs of this message and of those before it, which nobody needs anymore.
     `above` is the card whose thread the message belongs in, if any.
     """
 
     lease: Lease
     waiting: Waiting
     message: OutboxMessage
+    handled: Sequence[int]
     outgoing: Outgoing
     above: SentCard | None
 
@@ -129,12 +131,12 @@ class Sender:
 
         Nothing here must happen together, so each statement is a transaction of its own.
         """
-        step = None
-        unneeded = []
+        handled = list[int]()
         async with self.database.autocommit() as tx:
             waiting = await outbox.waiting(tx, key)
             messages = waiting.messages
             for message, following in zip_longest(messages, messages[1:]):
+                handled.append(message.id)
                 is_same = following and following.kind == message.kind
                 if message.kind in self.cards and is_same:
                     outgoing = None
@@ -149,16 +151,12 @@ class Sender:
                         await lease.hold(tx)
                     if message.kind in self.cards and waiting.sent is None:
                         await outbox.begin_post(tx, message)
-                    step = _Step(lease, waiting, message, outgoing, above)
-                    break
-                unneeded.append(message.id)
-        if unneeded or step is None:
-            async with self.database.transaction() as tx:
-                if unneeded:
-                    await outbox.mark_sent(tx, unneeded, waiting.at)
-                if step is None:
-                    await lease.finish(tx)
-        return step
+                    return _Step(lease, waiting, message, handled, outgoing, above)
+        async with self.database.transaction() as tx:
+            if handled:
+                await outbox.mark_sent(tx, handled, waiting.at)
+            await lease.finish(tx)
+        return None
 
     async def _send(self, step: _Step) -> datetime | None:
         outgoing = step.outgoing
@@ -273,6 +271,8 @@ class Sender:
 
     async def _mark(self, tx: Transaction, step: _Step, failure: str | None = None) -> None:
         """Mark the message as sent, and finish the job if no other message was waiting."""
-        await outbox.mark_sent(tx, [step.message.id], step.now, failure)
+        if failure:
+            await outbox.mark_sent(tx, [step.message.id], step.now, failure)
+        await outbox.mark_sent(tx, step.handled, step.now)
         if step.message is step.waiting.messages[-1]:
             await step.lease.finish(tx)

@@ -17,7 +17,6 @@ from sqlalchemy import (
     Table,
     bindparam,
     delete,
-    func,
     literal_column,
     select,
     text,
@@ -31,6 +30,7 @@ from bot.errors import CommitUnknown, DatabaseReplaced, DatabaseUnavailable, Sup
 from bot.ops.clock import Clock
 from bot.store.causes import UNKNOWN_CAUSE, cause_of, technical_cause
 from bot.store.postgres import (
+    NOW,
     STATEMENT_SECONDS,
     UNAWAITED,
     driver_of,
@@ -105,6 +105,10 @@ class Transaction:
         PostgreSQL gets it with the next statement or the commit, which saves a round trip.
         """
         await self.connection.execute(statement, values, execution_options=UNAWAITED)
+
+    def tell_time(self, now: datetime) -> None:
+        """Let `now` return a time that a statement of this transaction has returned."""
+        self._now = now
 
     async def end_with_next(self) -> None:
         """Send the next statement together with the commit. Statements after it are refused.
@@ -335,14 +339,17 @@ class Database:
                 await self.engine.dispose()
 
 
+# The time is that after the wait, unless it was asked for before.
+_HOLD = text(f"{NOW} FROM pg_advisory_xact_lock(hashtextextended(:name, 0))")
+
+
 async def serialise(tx: Transaction, name: str) -> None:
     """Wait until no other transaction holds this name, and hold it until this one ends.
 
     SQLite has one writer at a time, so this does nothing there.
     """
     if tx.is_postgres:
-        number = func.hashtextextended(name, 0)
-        await tx.write(select(func.pg_advisory_xact_lock(number)))
+        await tx.write(_HOLD, {"name": name})
 
 
 async def upsert(tx: Transaction, table: Table, values: dict[str, Any]) -> None:

@@ -115,8 +115,10 @@ _RECORD_AGAIN = update(cards).where(
 )
 
 
-async def put(tx: Transaction, outbox_message: OutboxMessage) -> None:
-    """Store an outbox message, and a job that sends it."""
+async def put(
+    tx: Transaction, outbox_message: OutboxMessage, delay: timedelta = timedelta(0)
+) -> None:
+    """Store an outbox message, and a job that sends it after the delay."""
     now = await tx.now()
     new = {
         "key": outbox_message.key,
@@ -127,7 +129,8 @@ async def put(tx: Transaction, outbox_message: OutboxMessage) -> None:
         "tries": 0,
     }
     await tx.write(_PUT, new)
-    await jobs.put(tx, jobs.Job(f"{SEND}:{outbox_message.key}", SEND, outbox_message.key, now))
+    key = outbox_message.key
+    await jobs.put(tx, jobs.Job(f"{SEND}:{key}", SEND, key, now + delay))
 
 
 async def waiting(tx: Transaction, key: str) -> Waiting:
@@ -140,6 +143,7 @@ async def waiting(tx: Transaction, key: str) -> Waiting:
     if row.card_key is not None:
         sent = SentCard(*(getattr(row, f"card_{column.name}") for column in cards.c))
     at = datetime.fromtimestamp(row.seconds, UTC)
+    tx.tell_time(at)
     messages = [_message(row) for row in rows]
     return Waiting(messages, at, sent, row.first_at, is_repeated=bool(row.most_tries))
 

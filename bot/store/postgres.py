@@ -40,7 +40,9 @@ STATEMENT_SECONDS = 10
 RECYCLE_SECONDS = 180
 # The option of statements whose result nobody needs. PostgreSQL gets them with the next statement.
 UNAWAITED = {"gatehouse_unawaited": True}
-NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+# A statement with this column tells the connection the time.
+TIME = "its_time"
+NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS its_time"
 # Server-side timeouts that limit how long a suspended or vanished process can block others. They're
 # set in each transaction that writes, because a pooler loses the settings of a session.
 SERVER_LIMITS = {
@@ -109,10 +111,10 @@ class Connection(psycopg.AsyncConnection[Any]):
     the commit, in one round trip. psycopg sees the connection in autocommit mode, because it would
     wait for the answer to its own BEGIN.
 
-    `began_at` is the server's time when the transaction began, in microseconds since 1970. If
-    `is_ending` is True, COMMIT is sent with the next statement. If `has_ended` is True, it was, and
-    any other statement would be outside of the transaction. If `is_unhurried` is True, the
-    transaction has no timeout.
+    `began_at` is the server's time when the transaction began, or when it got the last lock that it
+    waited for, in microseconds since 1970. If `is_ending` is True, COMMIT is sent with the next
+    statement. If `has_ended` is True, it was, and any other statement would be outside of the
+    transaction. If `is_unhurried` is True, the transaction has no timeout.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 - as in the base class
@@ -193,10 +195,10 @@ class Cursor(psycopg.AsyncCursor[Any]):
         if connection.is_ending:
             statements.append("COMMIT")
         await super().execute(connection.take_unsent(*statements))
-        for sent in unsent:
-            if sent in {NOW, NOW_AND_LIMITS}:
-                row = await self.fetchone()
-                connection.began_at = row[0] if row else None
+        for _ in unsent:
+            if self.description and self.description[0].name == TIME:
+                for row in await self.fetchall():
+                    connection.began_at = row[0]
             self.nextset()
         return self
 

@@ -19,7 +19,7 @@ from bot.flows.reading import read_current
 from bot.flows.rules.flows import Flow
 from bot.flows.rules.identities import stored_spellings
 from bot.flows.rules.lists import CONFIRMED, FlowList
-from bot.flows.store import add_list, latest_list, lists_from, lock_lists
+from bot.flows.store import add_list, latest_list, lists_from, lock_flow
 from bot.services.errors import ResponseUnreadable, ServiceError
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
@@ -44,7 +44,7 @@ from bot.testusers.rules.applying import (
 )
 from bot.testusers.rules.people import Access, CurrentList
 from bot.testusers.rules.requests import Request
-from bot.testusers.settling import Settling, plan_detail
+from bot.testusers.settling import Settling, concerned, plan_detail
 from bot.testusers.work import Work, review_now
 
 log = structlog.get_logger(__name__)
@@ -58,8 +58,8 @@ async def run_changes(bot: Parts, job: Job, lease: Lease) -> Again | None:
     """Apply approved changes, remove expired access, and return when to run again, if at all."""
     flow_key = job.subject
     async with bot.database.read_only() as tx:
-        at = await tx.now()
         requests = await store.requests_in(tx, State.APPLYING, flow_key=flow_key)
+        at = await tx.now()
         flow = requests[-1].flow if requests else await store.flow_of(tx, flow_key)
         recent, post = await store.recent_lists(tx, flow_key, at - CONFIRMED)
         await tx.end_with_next()
@@ -108,11 +108,10 @@ class Run:
         in_doubt = post.plan.change.identities if post else ()
         listed = await read_current(service, self.flow, self.recent, in_doubt)
         async with self.bot.database.transaction() as tx:
-            await lock_lists(tx, self.flow.key)
-            work, plan, payload = Work(self.bot, tx, await tx.now()), None, {}
+            # More requests may have been approved while the list was being read.
+            approved = await self._approved(tx)
+            work, plan, payload = Work(self.bot, tx, await tx.now(), approved), None, {}
             if post is None or post.is_settled_by(listed, self.begun.at):
-                # More requests may have been approved while the list was being read.
-                approved = await work.lock_approved(self.flow.key)
                 plan, gone = await self._plan(work, approved, post, listed)
                 await work.write()
                 post = Post(plan, work.at) if plan else None
@@ -125,6 +124,12 @@ class Run:
             await self.lease.hold(tx)
         return plan, None
 
+    async def _approved(self, tx: Transaction) -> list[Request]:
+        """Lock the flow, and return its approved requests, oldest decision first."""
+        await lock_flow(tx, self.flow.key)
+        approved = await store.requests_in(tx, State.APPLYING, flow_key=self.flow.key)
+        return sorted(approved, key=lambda one: (one.round.decided_at or one.created_at, one.id))
+
     async def _send(self, plan: ListChangePlan) -> Again | None:
         """Send a plan's list, and record the service's answer. Return when to run again."""
         self.lease.check()
@@ -136,8 +141,9 @@ class Run:
         is_as_sent = sorted(sent) == sorted(answered)
         again = None
         async with self.bot.database.transaction() as tx:
-            await lock_lists(tx, self.flow.key)
-            work = Work(self.bot, tx, await tx.now())
+            await lock_flow(tx, self.flow.key)
+            loaded = await concerned(tx, self.flow, plan, self.access)
+            work = Work(self.bot, tx, await tx.now(), loaded)
             settling = Settling(work, self.flow, self.access)
             await settling.settle(plan, work.at, answered, spellings)
             await work.write()
@@ -179,7 +185,7 @@ class Run:
         """
         at = work.at
         settling = Settling(work, self.flow, self.access)
-        lists = await self._seen(settling, work.tx, approved, post, listed)
+        lists = await self._seen(settling, work, approved, post, listed)
         left = list[Request]()
         for one in approved:
             request = await work.request(one.id)
@@ -207,13 +213,14 @@ class Run:
             detail = plan_detail(plan, plan.after)
             work.record(AuditEntry(BOT, "flow.sent", self.flow.sid, detail))
             return plan, gone
+        work.add(await concerned(work.tx, self.flow, plan, self.access))
         await settling.settle(plan, at, listed, {})
         return None, gone
 
     async def _seen(
         self,
         settling: Settling,
-        tx: Transaction,
+        work: Work,
         approved: Sequence[Request],
         post: Post | None,
         listed: tuple[str, ...],
@@ -225,6 +232,7 @@ class Run:
         first_id = min((request.list_id for request in approved), default=0)
         if post is not None:
             plan = post.plan
+            work.add(await concerned(work.tx, self.flow, plan, self.access))
             await settling.settle(plan, post.sent_at, listed, plan.spellings_on(listed))
             # If the POST took effect, sending it again would add these entries again.
             if unclear := plan.unclear_in(listed):
@@ -232,12 +240,12 @@ class Run:
                 for request_id in plan.request_ids:
                     await settling.note_try(request_id, partial(failed, reason=reason))
         if first_id:
-            lists = await lists_from(tx, self.flow.key, first_id)
+            lists = await lists_from(work.tx, self.flow.key, first_id)
         else:
-            latest = await latest_list(tx, self.flow.key)
+            latest = await latest_list(work.tx, self.flow.key)
             lists = [latest] if latest else []
         if not lists or lists[-1].identities != listed:
-            lists.append(await add_list(tx, self.flow.key, listed))
+            lists.append(await add_list(work.tx, self.flow.key, listed))
         return lists
 
     async def _end_what_is_gone(
@@ -313,9 +321,8 @@ class Run:
         Return when to run again.
         """
         async with self.bot.database.transaction() as tx:
-            await lock_lists(tx, self.flow.key)
-            work = Work(self.bot, tx, await tx.now())
-            approved = await work.lock_approved(self.flow.key)
+            approved = await self._approved(tx)
+            work = Work(self.bot, tx, await tx.now(), approved)
             post = await store.post_of(tx, self.flow.key)
             if plan is not None and post is not None:
                 post = post.after(error)
@@ -326,7 +333,6 @@ class Run:
             overdue: list[str] = []
             if plan is None or not plan.steps:
                 overdue = sorted({access.request_id for access in waiting.over})
-            await work.lock([*ids, *overdue])
             is_shared = plan is not None and len(plan.steps) + len(plan.endings) > 1
             for request_id in ids:
                 of_request = post if post and request_id in post.plan.request_ids else None

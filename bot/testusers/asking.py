@@ -240,7 +240,7 @@ async def _open(
         if undo_of is not None:
             await _require_not_undone(work, undo_of)
         request = await _decided(work, person, request, policy, own_pending)
-        await work.write()
+        await work.write(related)
     return Asked(flow, dropped, request, related)
 
 

@@ -66,8 +66,8 @@ async def decide(bot: Parts, click: Click) -> Request:
     may_ask = await _may_still_ask(bot, request, click.act)
     rule_stands = click.act is not Act.RETRY or await _rule_stands(bot, request)
     async with bot.database.transaction() as tx:
-        work = Work(bot, tx, await tx.now())
-        request = await work.request(request.id) or request
+        request = await store.lock_request(tx, request.id) or request
+        work = Work(bot, tx, await tx.now(), [request])
         if not rule_stands:
             request = replace(request, round=replace(request.round, rule=None))
         result = await _carry_out(work, click, request, lapsed, may_ask=may_ask)

@@ -40,10 +40,10 @@ async def read_list(bot: Parts, flow: Flow) -> ReadList:
         ServiceError: The list can't be read, or is older than the bot's latest changes.
     """
     async with bot.database.read_only() as tx:
-        at = await tx.now()
-        recent, post = await store.recent_lists(tx, flow.key, at - CONFIRMED)
-        await tx.end_with_next()
         access = await store.access_in(tx, flow.key)
+        at = await tx.now()
+        await tx.end_with_next()
+        recent, post = await store.recent_lists(tx, flow.key, at - CONFIRMED)
     in_doubt = post.plan.change.identities if post else ()
     listed = await read_current(bot.flows.service(), flow, recent, in_doubt)
     if not access.keys() <= {*listed}:

@@ -7,9 +7,11 @@ from datetime import datetime
 from bot.approvals.rules import State, can_move
 from bot.flows.rules.flows import Flow
 from bot.flows.rules.identities import plain
-from bot.flows.rules.lists import FlowList, apply_change, difference
+from bot.flows.rules.lists import apply_change, difference
 from bot.flows.store import add_list
 from bot.store.audit_entry import BOT, AuditEntry
+from bot.store.engine import Transaction
+from bot.testusers import store
 from bot.testusers.rules.applying import Ending, ListChangePlan, Step
 from bot.testusers.rules.people import Access, Did, Over, RequestPerson, Wants
 from bot.testusers.rules.requests import Request
@@ -26,6 +28,16 @@ def plan_detail(plan: ListChangePlan, after: Sequence[str]) -> dict[str, object]
     }
 
 
+async def concerned(
+    tx: Transaction, flow: Flow, plan: ListChangePlan, access: Mapping[str, Access]
+) -> list[Request]:
+    """Return the requests that a plan may change: its own, and earlier ones for the same people."""
+    wanted = [identity for step in plan.steps for identity in step.wanted.identities]
+    request_ids = {*plan.request_ids, *(ending.request_id for ending in plan.endings)}
+    request_ids.update(access[one].request_id for one in wanted if one in access)
+    return await store.requests_and_removals(tx, request_ids, flow.key, wanted)
+
+
 class Settling:
     """Records in a `Work` what a flow's list shows.
 
@@ -36,7 +48,6 @@ class Settling:
         self.access = access
         self._work = work
         self._flow = flow
-        self._removals = set[str]()
 
     async def settle(
         self,
@@ -44,26 +55,25 @@ class Settling:
         at: datetime,
         listed: Sequence[str],
         spellings: Mapping[str, str],
-    ) -> FlowList:
-        """Record the part of a plan that the flow's list shows, and return that list as stored.
+    ) -> None:
+        """Record the part of a plan that the flow's list shows.
 
         `at` is when the plan took effect. `spellings` maps added identities to the list's
-        spellings.
+        spellings. The work has loaded the requests that are `concerned`.
         """
-        work, latest = self._work, plan.before
+        work, latest = self._work, plan.before.identities
         sent = {stored_as: identity for identity, stored_as in spellings.items()}
         as_sent = tuple(sent.get(identity, identity) for identity in listed)
         on_list = {*as_sent}
         shown = plan.change.shown_in(on_list)
         if not shown.is_empty:
-            after = apply_change(plan.before.identities, shown.spelled(spellings))
-            latest = await add_list(work.tx, self._flow.key, after, is_own=True)
-            detail = plan_detail(plan, after)
+            latest = apply_change(plan.before.identities, shown.spelled(spellings))
+            await add_list(work.tx, self._flow.key, latest, is_own=True)
+            detail = plan_detail(plan, latest)
             work.record(AuditEntry(BOT, "flow.changed", self._flow.sid, detail))
-        if latest.identities != tuple(listed):
-            latest = await add_list(work.tx, self._flow.key, listed)
+        if latest != tuple(listed):
+            await add_list(work.tx, self._flow.key, listed)
         edits = difference(plan.after, as_sent).without(plan.change.identities)
-        await self._lock(plan)
         for step in plan.steps:
             if shown == plan.change or step.wanted.shown_in(on_list) == step.wanted:
                 seen = replace(step, outside=step.outside.then(edits))
@@ -78,15 +88,6 @@ class Settling:
         for ending in plan.endings:
             if ending.identity not in on_list:
                 await self.end(ending)
-        return latest
-
-    async def _lock(self, plan: ListChangePlan) -> None:
-        """Lock all requests that the plan concerns, in one order."""
-        wanted = [identity for step in plan.steps for identity in step.wanted.identities]
-        request_ids = {*plan.request_ids, *(ending.request_id for ending in plan.endings)}
-        request_ids.update(self.access[one].request_id for one in wanted if one in self.access)
-        locked = await self._work.lock(request_ids, self._flow.key, wanted)
-        self._removals = {request.id for request in locked} - request_ids
 
     async def _take_effect(
         self, step: Step, at: datetime, spellings: Mapping[str, str], *, is_all: bool
@@ -150,7 +151,9 @@ class Settling:
 
     async def _replace(self, person: RequestPerson, request: Request) -> None:
         """End what earlier requests changed for this person, and begin the new access, if any."""
-        replaced = self._removals.copy() if person.wants is Wants.ADD else set[str]()
+        replaced = set[str]()
+        if person.wants is Wants.ADD:
+            replaced.update(one.id for one in self._work.requests if one.has_removed(person))
         for spelling in {person.spelling, person.identity} & self.access.keys():
             replaced.add(self.access.pop(spelling).request_id)
         for request_id in replaced - {request.id}:

@@ -10,16 +10,17 @@ from hashlib import sha256
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, Select, bindparam, delete, exists, func, or_, select
+from sqlalchemy import ColumnElement, Select, bindparam, delete, exists, func, or_, select, text
 
 from bot.approvals.rules import OVER, State
 from bot.flows.rules.flows import Flow
 from bot.flows.rules.identities import plain
 from bot.flows.rules.lists import FlowList
-from bot.flows.store import last_before, list_of
+from bot.flows.store import FLOW, last_before, list_of
 from bot.flows.tables import flow_lists
 from bot.store import outbox
 from bot.store.engine import BATCH, Transaction
+from bot.store.postgres import NOW
 from bot.store.tables import outbox_messages
 from bot.store.types import UtcDateTime
 from bot.testusers.rules.applying import ListChangePlan, Post
@@ -109,15 +110,12 @@ _REMOVED_THEM = select(request_people.c.request_id).where(
     request_people.c.did == "made",
     request_people.c.over.is_(None),
 )
-# Locks are always taken in this order. The requests are loaded in a statement of its own, because
-# PostgreSQL would show their people as they were before it waited for the lock.
-_LOCKING = select(requests.c.id).order_by(requests.c.id).with_for_update()
 # For conditions with OR, PostgreSQL would read all requests.
-_LOCKED = _LOCKING.where(
-    requests.c.id.in_(select(requests.c.id).where(_HAS_ID).union(_REMOVED_THEM))
-)
-_LOCKED_IN_FLOW = _LOCKING.where(
-    requests.c.state == State.APPLYING, requests.c.flow_key == bindparam("its_flow")
+_THESE_OR_REMOVALS = select(requests.c.id).where(_HAS_ID).union(_REMOVED_THEM)
+_AND_REMOVALS = _REQUESTS.where(requests.c.id.in_(_THESE_OR_REMOVALS)).order_by(*_OLDEST, _POSITION)
+_HOLD_FLOW = text(
+    f"{NOW} FROM requests, pg_advisory_xact_lock(hashtextextended('{FLOW}' || flow_key, 0))"
+    " WHERE requests.id = :its_id"
 )
 
 
@@ -139,25 +137,25 @@ async def requests_with(tx: Transaction, request_ids: Collection[str]) -> list[R
     return await _load(tx, _BY_ID, {"its_ids": list(request_ids)}) if request_ids else []
 
 
-async def lock_requests(
-    tx: Transaction,
-    request_ids: Collection[str],
-    flow_key: str = "",
-    removed: Iterable[str] = (),
-) -> list[Request]:
-    """Return the requests with these IDs, and lock them until the transaction ends.
+async def lock_request(tx: Transaction, request_id: str) -> Request | None:
+    """Return the request, and lock its flow as `lock_flow` does. Return None if it doesn't exist.
 
-    Requests that removed any of the people `removed` from the flow are included, as long as that
-    can be undone.
+    It's loaded in a statement of its own, which sees what was stored before the lock was free.
+    """
+    if tx.is_postgres:
+        await tx.write(_HOLD_FLOW, {"its_id": request_id})
+    return await load_request(tx, request_id)
+
+
+async def requests_and_removals(
+    tx: Transaction, request_ids: Collection[str], flow_key: str, removed: Iterable[str]
+) -> list[Request]:
+    """Return the requests with these IDs, and those that removed any of these people from a flow.
+
+    Removals that can't be undone anymore aren't included.
     """
     values = {"its_ids": [*request_ids], **_of_people(flow_key, removed)}
-    return await requests_with(tx, [*await tx.connection.scalars(_LOCKED, values)])
-
-
-async def lock_approved(tx: Transaction, flow_key: str) -> list[Request]:
-    """Return a flow's approved requests, and lock them until the transaction ends."""
-    ids = await tx.connection.scalars(_LOCKED_IN_FLOW, {"its_flow": flow_key})
-    return await requests_with(tx, [*ids])
+    return await _load(tx, _AND_REMOVALS, values)
 
 
 async def requests_in(tx: Transaction, *states: State, flow_key: str = "") -> list[Request]:

@@ -4,7 +4,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from bot.approvals.rules import FlowPolicy, State
-from bot.store import outbox
 from bot.store.audit_entry import BOT
 from bot.store.engine import Transaction
 from bot.store.job_loop import Lease
@@ -26,7 +25,7 @@ async def plan(bot: Parts, tx: Transaction) -> None:
     """Draw the open cards and set the timers at startup, because settings may have changed."""
     now = await tx.now()
     for request in await store.shown_as_open(tx, now):
-        await write_card(tx, request.id, **{outbox.CHECK: True})
+        await write_card(tx, request.id, is_check=True)
         if timer := timer_of(bot, request):
             await put_timer(tx, request.id, now if request.is_late_at(now) else timer[0])
 
@@ -34,17 +33,16 @@ async def plan(bot: Parts, tx: Transaction) -> None:
 async def run_timers(bot: Parts, job: Job, lease: Lease) -> datetime | None:
     """Fire the request's due timer, if any. Return the time of the next check, if any."""
     async with bot.database.transaction() as tx:
-        work = Work(bot, tx, await tx.now())
-        next_check = await _check(work, job.subject)
-        await work.write()
+        request, next_check = await store.lock_request(tx, job.subject), None
+        if request is not None:
+            work = Work(bot, tx, await tx.now(), [request])
+            next_check = await _check(work, request)
+            await work.write()
         await lease.finish(tx, next_check)
     return next_check
 
 
-async def _check(work: Work, request_id: str) -> datetime | None:
-    request = await work.request(request_id)
-    if request is None:
-        return None
+async def _check(work: Work, request: Request) -> datetime | None:
     if request.state is State.PENDING:
         # Settings are compared again only when someone clicks a button.
         current = await current_list(work.tx, request)

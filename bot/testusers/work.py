@@ -2,12 +2,13 @@
 
 Every request, decision, attempt, ending, timer and respelling is a `Work`: a set of changes that
 is written in one transaction, and in one order. To avoid deadlocks, every transaction locks the
-flow's lists first, then requests, then the audit log, then jobs.
+flow first, then the audit log, then jobs. The flow's lock stands for its lists and requests, which
+are loaded after it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import bindparam, update
@@ -29,6 +30,9 @@ from bot.testusers.tables import request_people, requests
 
 APPLY, TIMER = "testusers.apply", "testusers.timer"
 CARD, OUTCOME = "testusers.card", "testusers.outcome"
+# The card of an approved request is only edited once if the change is applied within this time.
+APPLIES_WITHIN = timedelta(seconds=1)
+AT_ONCE = timedelta(0)
 _UPDATE = update(requests).where(requests.c.id == bindparam("its_id"))
 _UPDATE_PERSON = update(request_people).where(
     request_people.c.request_id == bindparam("its_request"),
@@ -41,9 +45,12 @@ def card_key(request_id: str) -> str:
     return f"{store.CARD_PREFIX}{request_id}"
 
 
-async def write_card(tx: Transaction, request_id: str, **payload: bool) -> None:
-    """Queue the request's card to be posted or updated."""
-    await outbox.put(tx, OutboxMessage(card_key(request_id), CARD, request_id, payload))
+async def write_card(
+    tx: Transaction, request_id: str, *, delay: timedelta = AT_ONCE, is_check: bool = False
+) -> None:
+    """Queue the request's card to be posted or updated. A check edits it only if it has changed."""
+    payload = {outbox.CHECK: True} if is_check else {}
+    await outbox.put(tx, OutboxMessage(card_key(request_id), CARD, request_id, payload), delay)
 
 
 async def put_apply_job(tx: Transaction, flow_key: str) -> None:
@@ -84,47 +91,37 @@ def timer_of(bot: Parts, request: Request) -> tuple[datetime, Timer] | None:
 class Work:
     """Changes to requests that are collected, and then stored by `write` in one transaction.
 
-    What follows from a change is decided here: cards to redraw, people to tell, jobs to run.
+    What follows from a change is decided here: cards to redraw, people to tell, jobs to run. The
+    transaction has locked the flow, and has then loaded the requests in `loaded`.
     """
 
-    def __init__(self, bot: Parts, tx: Transaction, at: datetime) -> None:
+    def __init__(
+        self, bot: Parts, tx: Transaction, at: datetime, loaded: Iterable[Request] = ()
+    ) -> None:
         self.bot = bot
         self.tx = tx
         self.at = at
-        self._stored: dict[str, Request] = {}
-        self._requests: dict[str, Request] = {}
+        self._stored = {request.id: request for request in loaded}
+        self._requests = self._stored.copy()
         self._entries: list[AuditEntry] = []
         self._messages: list[OutboxMessage] = []
         self._cards: dict[str, None] = {}
 
-    async def lock(
-        self, request_ids: Iterable[str], flow_key: str = "", removed: Iterable[str] = ()
-    ) -> list[Request]:
-        """Load and lock these requests for `request`, as `store.lock_requests` does."""
-        new = [request_id for request_id in request_ids if request_id not in self._stored]
-        if not new and not removed:
-            return []
-        return self._locked(await store.lock_requests(self.tx, new, flow_key, removed))
-
-    async def lock_approved(self, flow_key: str) -> list[Request]:
-        """Load and lock a flow's approved requests. Return them, oldest decision first."""
-        approved = self._locked(await store.lock_approved(self.tx, flow_key))
-        return sorted(approved, key=lambda one: (one.round.decided_at or one.created_at, one.id))
-
-    def _locked(self, requests: Sequence[Request]) -> list[Request]:
-        for request in requests:
-            self._stored.setdefault(request.id, request)
-            self._requests.setdefault(request.id, request)
-        return [self._requests[request.id] for request in requests]
+    def add(self, loaded: Iterable[Request]) -> None:
+        """Add requests that the transaction has loaded. Changes collected so far are kept."""
+        for request in loaded:
+            if request.id not in self._stored:
+                self._stored[request.id] = self._requests[request.id] = request
 
     async def request(self, request_id: str) -> Request | None:
         """Return a request with the changes collected so far, or None if it doesn't exist."""
-        await self.lock([request_id])
+        if request_id not in self._requests:
+            self.add(await store.requests_with(self.tx, [request_id]))
         return self._requests.get(request_id)
 
     @property
     def requests(self) -> list[Request]:
-        """The requests that were loaded or added, with the changes collected so far."""
+        """The requests that were loaded or put, with the changes collected so far."""
         return [*self._requests.values()]
 
     def put(self, request: Request) -> None:
@@ -179,8 +176,11 @@ class Work:
         self.note(actor, "request.asked_again", moved, news=reviewed.news)
         return moved
 
-    async def write(self) -> None:
-        """Store everything that was collected, and queue what follows from it."""
+    async def write(self, related: Collection[Request] | None = None) -> None:
+        """Store everything that was collected, and queue what follows from it.
+
+        `related` are the other open requests for the same people, if they were loaded.
+        """
         changed = [
             (self._stored.get(request_id), request)
             for request_id, request in self._requests.items()
@@ -190,9 +190,11 @@ class Work:
         await audit.append(self.tx, *self._entries)
         for before, request in changed:
             await self._follow(before, request)
-        await self._write_related(changed)
+        await self._write_related(changed, related)
         for request_id in self._cards:
-            await write_card(self.tx, request_id)
+            shown = self._requests.get(request_id)
+            delay = APPLIES_WITHIN if shown and shown.state is State.APPLYING else AT_ONCE
+            await write_card(self.tx, request_id, delay=delay)
         for message in self._messages:
             await outbox.put(self.tx, message)
 
@@ -245,7 +247,11 @@ class Work:
         payload = {"event": event, **detail}
         self.post(OutboxMessage(f"requester:{request.id}", OUTCOME, request.id, payload))
 
-    async def _write_related(self, changed: list[tuple[Request | None, Request]]) -> None:
+    async def _write_related(
+        self,
+        changed: list[tuple[Request | None, Request]],
+        related: Collection[Request] | None,
+    ) -> None:
         """Check and redraw other pending requests for people whose access or requests changed."""
         spellings = set[str]()
         for before, request in changed:
@@ -256,8 +262,12 @@ class Work:
             spellings.update(person.spelling for person in request.people if person not in was)
         if not spellings:
             return
-        flow_key = changed[0][1].flow.key
-        for request_id in await store.open_for(self.tx, flow_key, spellings, State.PENDING):
+        if related is None:
+            flow_key = changed[0][1].flow.key
+            ids = await store.open_for(self.tx, flow_key, spellings, State.PENDING)
+        else:
+            ids = [request.id for request in related if request.state is State.PENDING]
+        for request_id in ids:
             if request_id not in {request.id for _, request in changed}:
                 self.show(request_id)
                 await put_timer(self.tx, request_id, self.at)

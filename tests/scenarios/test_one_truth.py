@@ -356,12 +356,12 @@ async def test_a_request_is_loaded_as_it_is_after_waiting_for_its_lock(postgres_
 
     async def load():
         async with database.transaction() as tx:
-            (found,) = await store.lock_requests(tx, [request.id])
+            found = await store.lock_request(tx, request.id)
             return found.version, found.people[0].over
 
     async with database.transaction() as tx:
-        work = Work(process, tx, await tx.now())
-        stored = await work.request(request.id)
+        stored = await store.lock_request(tx, request.id)
+        work = Work(process, tx, await tx.now(), [stored])
         ended = stored.people[0].ended(Over.ENDED, work.at)
         work.put(replace(stored, people=(ended,)))
         await work.write()

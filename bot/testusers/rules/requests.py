@@ -6,10 +6,11 @@ from datetime import datetime, timedelta
 
 from bot.approvals.rules import ApprovedByRule, Facts, State
 from bot.flows.rules.flows import Flow
+from bot.flows.rules.identities import plain
 from bot.flows.rules.lists import NO_CHANGE, Change
 from bot.permissions import Person
 from bot.store.audit_entry import BOT
-from bot.testusers.rules.people import Did, RequestPerson
+from bot.testusers.rules.people import Did, RequestPerson, Wants
 
 MAX_REASON_CHARS = 500
 # If access is shorter than this, its end isn't announced.
@@ -202,6 +203,14 @@ class Request:
             if end > (self.result.announced_until or since) and end - since > ANNOUNCED_FROM:
                 ends.append(end)
         return min(ends, default=None)
+
+    def has_removed(self, person: RequestPerson) -> bool:
+        """Return True if the request removed a person, and that is still in effect."""
+        key = plain(person.spelling)
+        return any(
+            one.wants is Wants.REMOVE and one.stands and plain(one.spelling) == key
+            for one in self.people
+        )
 
     def those(self, *outcomes: Did) -> list[RequestPerson]:
         """Return the people whose wish had one of these outcomes."""

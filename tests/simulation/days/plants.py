@@ -50,16 +50,16 @@ async def _nothing(*_: Any, **__: Any) -> None:
 def no_compare_and_set() -> None:
     """A decision overwrites what happened to its request since the person was looked up."""
     looked_at: dict[str, Any] = {}
-    real_load, real_lock = store.load_request, store.lock_requests
+    real_load, real_lock = store.load_request, store.lock_request
 
     async def load_request(tx: Any, request_id: str) -> Any:
         looked_at[request_id] = await real_load(tx, request_id)
         return looked_at[request_id]
 
-    async def lock_requests(*arguments: Any) -> Any:
-        return [looked_at.get(one.id, one) for one in await real_lock(*arguments)]
+    async def lock_request(tx: Any, request_id: str) -> Any:
+        return looked_at.get(request_id) or await real_lock(tx, request_id)
 
-    store.load_request, store.lock_requests = load_request, lock_requests
+    store.load_request, store.lock_request = load_request, lock_request
 
 
 @_plant
