@@ -19,7 +19,6 @@ from bot.slack.messages.block_kit import Message
 from bot.slack.messages.paging import FIRST, Page, Wanted
 from bot.slack.parse import asks_for_help, read_words, refuse_endless, unknown
 
-DEFAULT_RESOURCE = "templates"
 LONGEST_RESOURCE = 100
 # A path under /v3 that can't leave /v3 or change the request.
 RESOURCE = re.compile(r"[A-Za-z0-9_-]+(?:[./][A-Za-z0-9_-]+)*")
@@ -31,8 +30,6 @@ PAGE = 20
 
 MODES = {"bearer": "Bearer", "basic": "Basic, user apikey"}
 
-GOOD = ":white_check_mark: *The email key works.*"
-MISSING = ":warning: *The email service doesn't have this resource.*"
 UNKNOWN = ":warning: *Couldn't check the email key.*"
 # The headings for errors, by their outcome.
 HEADINGS = {
@@ -46,7 +43,7 @@ class EmailKeyRequest:
     """A parsed `/emailkey` command. `resource` is the path under `/v3/` to test with the key."""
 
     form: Literal["check", "templates", "help"]
-    resource: str = DEFAULT_RESOURCE
+    resource: str = "templates"
 
 
 def parse_emailkey(typed: str) -> EmailKeyRequest:
@@ -56,10 +53,8 @@ def parse_emailkey(typed: str) -> EmailKeyRequest:
     if not words or asks_for_help(words):
         return EmailKeyRequest("help")
     match [word.keyword for word in words]:
-        case ["templates"]:
-            return EmailKeyRequest("templates")
-        case ["check"]:
-            return EmailKeyRequest("check")
+        case ["templates" | "check" as form]:
+            return EmailKeyRequest(form)
         case ["check", *_]:
             typed_name = " ".join(word.text for word in words[1:])
             resource = typed_name.strip("/").removeprefix("v3/")
@@ -72,14 +67,14 @@ def parse_emailkey(typed: str) -> EmailKeyRequest:
 
 def _text_of(value: object) -> str:
     is_text = isinstance(value, str | int) and not isinstance(value, bool)
-    return str(value) if is_text else ""
+    return str(value if is_text else "") or "–"
 
 
 class EmailClient:
     """A client for the email service. Every request also tests the key."""
 
     def __init__(
-        self, http: ServiceHttp, base_url: URL, api_key: SecretStr, auth: EmailAuth = "bearer"
+        self, http: ServiceHttp, base_url: URL, api_key: SecretStr, auth: EmailAuth
     ) -> None:
         self._http = http
         self._base_url = base_url
@@ -123,16 +118,17 @@ class EmailClient:
         Raises:
             ServiceError: The error is temporary and says nothing about the key.
         """
-        markup = GOOD
+        markup = ":white_check_mark: *The email key works.*"
         try:
             await self.get(resource)
         except ServiceError as failure:
             if failure.is_passing:
                 raise
-            heading = HEADINGS.get(failure.outcome, UNKNOWN)
+            heading, sentence = HEADINGS.get(failure.outcome, UNKNOWN), failure.sentence
             if failure.status == HTTPStatus.NOT_FOUND:
-                heading = MISSING
-            markup = f"{heading}\n{text.sentence(failure.sentence, 1000)}"
+                heading = ":warning: *The email service doesn't have this resource (HTTP 404).*"
+                sentence = f"The response says: “{failure.message}”" if failure.message else ""
+            markup = f"{heading}\n{text.sentence(sentence, 1000)}".rstrip()
         asked = text.code(f"GET /v3/{resource}")
         footnote = f"Tested with {asked} ({MODES[self.auth]})"
         return Message.of(markup).then(Message(footnote, (block_kit.context(footnote),)))
@@ -147,18 +143,19 @@ def templates(body: object, wanted: Wanted = FIRST) -> Message:
     listing = next((place for place in places if isinstance(place, list)), None)
     if listing is None:
         return Message.of("The response has no list of templates.")
-    objects = [entry for entry in listing if isinstance(entry, dict)]
-    read = [(_text_of(entry.get("name")), _text_of(entry.get("id"))) for entry in objects]
-    named = [pair for pair in read if any(pair)]
+    rows = [
+        tuple(_text_of(entry.get(key)) for key in ("name", "id"))
+        for entry in listing
+        if isinstance(entry, dict)
+    ]
+    labelled = [row for row in rows if row != ("–", "–")]
     summary = f"*{text.count(len(listing), 'template')}*"
-    unnamed = len(listing) - len(named)
-    if unnamed:
+    if unnamed := len(listing) - len(labelled):
         summary += f", {unnamed:,} without a name or ID"
-    if not named:
+    if not labelled:
         return Message.of(summary)
-    page = Page.cut(named, PAGE, wanted)
-    rows = [(name or "–", template_id or "–") for name, template_id in page.items]
-    lines = [" · ".join(text.escape(cell, 90) for cell in row) for row in rows]
-    table = block_kit.table([("Name", "ID"), *rows])
+    page = Page.cut(labelled, PAGE, wanted)
+    lines = [" · ".join(text.escape(cell, 90) for cell in row) for row in page.items]
+    table = block_kit.table([("Name", "ID"), *page.items])
     blocks = (block_kit.section(summary), table, *page.turning(ids.EMAILKEY_PAGE))
     return Message("\n".join([summary, *lines]), blocks)

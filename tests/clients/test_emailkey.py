@@ -101,3 +101,14 @@ async def test_the_reason_of_the_service_is_quoted(
     assert ("The response says: “" in shown) == quoted
     if status in {401, 403}:
         assert "Usually, " in shown
+
+
+async def test_a_resource_that_is_not_there_is_said_once(
+    bench: Bench, services: FakeServices
+) -> None:
+    services.get(f"{BASE}/v3/nonsense", status=404)
+    shown = (await a_client(bench).check("nonsense")).text
+    assert shown.splitlines() == [
+        ":warning: *The email service doesn't have this resource (HTTP 404).*",
+        "Tested with `GET /v3/nonsense` (Bearer)",
+    ]
