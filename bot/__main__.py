@@ -180,7 +180,8 @@ def _serve(_options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     from bot.check import examine, settings_file
-    from bot.checks.findings import Finding, as_json, as_table
+    from bot.checks.findings import as_json, as_table
+    from bot.checks.rules import Finding
     from bot.configured import redactor_of
     from bot.ops.logs import configure_logs
     from bot.ops.loop import run

@@ -7,7 +7,7 @@ from yarl import URL
 
 from bot.app import gatehouse
 from bot.checks.database import database, prepare, usable_database
-from bot.checks.findings import Finding, well
+from bot.checks.rules import Finding, well
 from bot.checks.services import email, flows, gateway, ids_of, inventory
 from bot.checks.slack import app_token, channels, roles, slack_token
 from bot.configured import quota_terms

@@ -1,5 +1,6 @@
 """Creates service clients from the settings, for the bot and its checks."""
 
+from pydantic import SecretStr
 from yarl import URL
 
 from bot.emailkey import BASIC_USER, EmailClient
@@ -12,7 +13,7 @@ from bot.quotas.rules.limits import Limits, Plan
 from bot.quotas.rules.quota import Terms
 from bot.services.credentials import Credential, OAuthCredential, Signed, authorization
 from bot.services.http import ServiceHttp
-from bot.settings.model import Settings, revealed
+from bot.settings.model import OAuthSettings, Settings, revealed
 
 
 def redactor_of(settings: Settings) -> Redactor:
@@ -26,20 +27,34 @@ def redactor_of(settings: Settings) -> Redactor:
     return redactor
 
 
+def _credential(
+    http: ServiceHttp,
+    clock: Clock,
+    name: str,
+    grant: OAuthSettings | None,
+    secret: SecretStr | None,
+    header: str,
+    query: str | None,
+) -> Credential:
+    """Return a credential that is sent in the header, or a token in the query if it has a name."""
+    field, _, template = header.partition(": ")
+    token = revealed(secret) or ""
+    if grant is not None:
+        return OAuthCredential(http, clock, name, grant, template, field)
+    if query is not None:
+        return Credential(Signed(token, params={query: token}))
+    return Credential(Signed(token, headers=authorization(template, token, field)))
+
+
 def inventory_access(
     settings: Settings, http: ServiceHttp, clock: Clock
 ) -> dict[str, DataCenterAccess]:
     """Return each data center's address and credential, in the configured order."""
-    template = settings.inventory_auth_header
+    header = f"Authorization: {settings.inventory_auth_header}"
+    query = "authtoken" if settings.inventory_auth == "query" else None
     access: dict[str, DataCenterAccess] = {}
     for name, center in settings.inventory_data_centers.items():
-        token = revealed(center.authtoken) or ""
-        if center.oauth is not None:
-            credential: Credential = OAuthCredential(http, clock, name, center.oauth, template)
-        elif settings.inventory_auth == "query":
-            credential = Credential(Signed(token, params={"authtoken": token}))
-        else:
-            credential = Credential(Signed(token, headers=authorization(template, token)))
+        credential = _credential(http, clock, name, center.oauth, center.authtoken, header, query)
         root = settings.root_of(name)
         access[name] = DataCenterAccess(root, credential, settings.inventory_scope)
     return access
@@ -49,15 +64,7 @@ def api_access(settings: Settings, http: ServiceHttp, clock: Clock) -> dict[str,
     """Return the address and credential of each other API."""
     access: dict[str, DataCenterAccess] = {}
     for name, api in settings.apis.items():
-        header, _, template = api.header.partition(": ")
-        token = revealed(api.token) or ""
-        if api.oauth is not None:
-            credential: Credential = OAuthCredential(http, clock, name, api.oauth, template, header)
-        elif api.query is not None:
-            credential = Credential(Signed(token, params={api.query: token}))
-        else:
-            signed = Signed(token, headers=authorization(template, token, header))
-            credential = Credential(signed)
+        credential = _credential(http, clock, name, api.oauth, api.token, api.header, api.query)
         access[name] = DataCenterAccess(URL(api.base_url), credential)
     return access
 
@@ -77,10 +84,7 @@ def quota_terms(settings: Settings) -> Terms:
         told = reserves.get(str(key)) or reserves.get("*")
         return (0, 0) if told is None else (told.minute, told.day)
 
-    apis = {
-        name: Limits(api.limits.minute, api.limits.day, api.limits.concurrent)
-        for name, api in settings.apis.items()
-    }
+    apis = {name: Limits(**dict(api.limits)) for name, api in settings.apis.items()}
     return Terms(plan_of, reserve_of, apis)
 
 

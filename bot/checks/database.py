@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 import structlog
 from pydantic import SecretStr
 
-from bot.checks.findings import CheckParts, Finding, failed, well
-from bot.checks.rules import Part
+from bot.checks.findings import CheckParts
+from bot.checks.rules import Finding, Part, failed, well
 from bot.errors import DatabaseReplaced, DatabaseTooNew, DatabaseTooOld, DatabaseUnavailable
 from bot.migrations import is_current, migrate, notice_newer, revision
 from bot.ops.clock import SystemClock, machine_offset, since_boot

@@ -10,8 +10,18 @@ import structlog
 
 from bot.checks import messages
 from bot.checks.database import database
-from bot.checks.findings import CheckParts, Finding, well
-from bot.checks.rules import UNALERTED, JobCount, Part, Severity, Status, Trouble
+from bot.checks.findings import CheckParts
+from bot.checks.rules import (
+    HARMLESS,
+    UNSURE,
+    WRONG,
+    Finding,
+    JobCount,
+    Part,
+    Status,
+    Trouble,
+    well,
+)
 from bot.checks.services import credentials
 from bot.checks.slack import channels, slack_token
 from bot.errors import DatabaseUnavailable
@@ -134,18 +144,17 @@ class Health:
             if part is Part.SLACK_TOKEN:
                 is_away = finding.code == "slack_unreachable"
                 wrong[Part.SLACK_API] = finding if is_away else None
-            if finding.severity not in {Severity.UNTRIED, Severity.UNSURE}:
-                is_broken = finding.severity is Severity.PROBLEM
+            if finding.code not in UNSURE:
+                is_broken = finding.mark == WRONG and finding.code not in HARMLESS
                 wrong[part] = wrong.get(part) or (finding if is_broken else None)
         for part, problem in wrong.items():
             old = self._troubles.pop(part, None)
             self.parts.metrics.working.labels(part.label).set(problem is None)
             if problem is not None:
                 since = old.since if old else self.parts.clock.now()
-                explanation = problem.explanation or problem.sentence
-                self._troubles[part] = Trouble(part, problem.sentence, explanation, since)
+                self._troubles[part] = Trouble(part, problem, since)
                 if old is None:
-                    log.error("health.broken", part=part.label, reason=explanation)
+                    log.error("health.broken", part=part.label, reason=problem.for_operators)
             elif old is not None:
                 log.info("health.mended", part=part.label)
 
@@ -169,7 +178,7 @@ class Health:
         lasting = [
             trouble
             for trouble in self.troubles()
-            if trouble.part not in UNALERTED and now - trouble.since >= PATIENCE
+            if trouble.part.alerts_in and now - trouble.since >= PATIENCE
         ]
         if not lasting:
             return
@@ -178,7 +187,10 @@ class Health:
                 opened_at = await tx.now()
                 for trouble in lasting:
                     part = trouble.part.label
-                    payload = {"opened_at": opened_at.isoformat(), "sentence": trouble.sentence}
+                    payload = {
+                        "opened_at": opened_at.isoformat(),
+                        "sentence": trouble.finding.sentence,
+                    }
                     ending = Job(f"health:{part}", HEALTH_JOB, part, opened_at + OVER, payload)
                     if await jobs.ensure(tx, ending):
                         await outbox.put(tx, _outbox_message(ending))
@@ -215,10 +227,7 @@ class Health:
             datetime.fromisoformat(payload["opened_at"]),
             None if ended_at is None else datetime.fromisoformat(ended_at),
         )
-        settings = self.parts.settings
-        if part is Part.ALERTS_CHANNEL:
-            return Outgoing(settings.approvals_channel, drawn(message))
-        return Outgoing(settings.alerts_channel, drawn(message))
+        return Outgoing(getattr(self.parts.settings, part.alerts_in), drawn(message))
 
 
 def _outbox_message(job: Job, ended_at: datetime | None = None) -> OutboxMessage:

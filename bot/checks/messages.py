@@ -34,9 +34,8 @@ def whoami(
 
 def status(report: Status, *, is_for_admin: bool = False) -> Message:
     """Return the answer to `status`: a verdict, the problems, and details of the current state."""
-    problems = [
-        trouble.explanation if is_for_admin else trouble.sentence for trouble in report.broken
-    ]
+    findings = [trouble.finding for trouble in report.broken]
+    problems = [row.for_operators if is_for_admin else row.sentence for row in findings]
     verdict = ":white_check_mark: *Everything is working.*"
     if report.troubles:
         verdict = f":warning: *Needs attention:* {text.escape(', '.join(report.troubles))}."

@@ -1,72 +1,61 @@
-"""The parts that a check's result can affect, and the values in `/gatehouse status`."""
+"""The results of checks, the parts that they can affect, and the values in `/gatehouse status`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import IntEnum, StrEnum, auto
+from enum import StrEnum
 from typing import Self
 
+from bot.errors import GatehouseError
 from bot.services.calls import ServiceSeen
 
-
-class Severity(IntEnum):
-    """The effect of a check's result, from the least to the most.
-
-    `check` succeeds with results up to `WARNING`.
-    The bot's health changes with all results except `UNTRIED` and `UNSURE`. Only a `PROBLEM` makes
-    a part count as broken.
-    """
-
-    WELL = auto()
-    NOT_CONFIGURED = auto()
-    WARNING = auto()
-    UNTRIED = auto()
-    UNSURE = auto()
-    """Slack didn't say whether there is a problem."""
-    HARMLESS = auto()
-    """The bot works despite the problem."""
-    PROBLEM = auto()
-
-
-SEVERITIES = {
-    "ok": Severity.WELL,
-    "not_configured": Severity.NOT_CONFIGURED,
-    "reserve_too_large": Severity.WARNING,
-    "setting_unused": Severity.WARNING,
-    "not_tried": Severity.UNTRIED,
-    "slack_unreachable": Severity.UNSURE,
-    "slack_rate_limited": Severity.UNSURE,
-    "slack_refused": Severity.UNSURE,
-    "settings_readable": Severity.WARNING,
-    "channel_public": Severity.HARMLESS,
+WELL = "ok"
+# The check didn't run: the service isn't configured, or another problem has to be fixed first.
+NOT_CONFIGURED, NOT_TRIED = "not_configured", "not_tried"
+WRONG = "WRONG"
+# The word with which a line of the report begins, by code. Every other code is `WRONG`.
+MARKS = {
+    WELL: "ok",
+    NOT_CONFIGURED: "SKIP",
+    NOT_TRIED: "SKIP",
+    "reserve_too_large": "WARN",
+    "setting_unused": "WARN",
+    "settings_readable": "WARN",
 }
-"""The severity of each code. Every other code is a problem."""
+# Slack didn't say whether there is a problem.
+UNSURE = {"slack_unreachable", "slack_rate_limited", "slack_refused"}
+# Problems despite which the bot works.
+HARMLESS = {"channel_public"}
 
 
 class Part(StrEnum):
     """A part of the bot that is checked while the bot runs. Its value is its name in the report.
 
     `noun` stands in "Needs attention: …". While the part is broken, `/readyz` returns `readiness`,
-    unless it's empty. Without the parts in `UNALERTED`, alerts can't be sent.
+    unless it's empty. `alerts_in` is the setting of the channel for its alerts. It's empty if no
+    alert can be sent without the part.
     """
 
     noun: str
     readiness: str
+    alerts_in: str
 
-    DATABASE = "database", "the database", "database"
-    SLACK_TOKEN = "slack token", "the Slack token", "slack"
-    SLACK_API = "slack api", "Slack's API"
+    DATABASE = "database", "the database", "database", ""
+    SLACK_TOKEN = "slack token", "the Slack token", "slack", ""
+    SLACK_API = "slack api", "Slack's API", "", ""
     SLACK_SCOPES = "slack scopes", "the Slack scopes"
     SOCKET = "socket", "Socket Mode", "slack"
     APPROVALS_CHANNEL = "APPROVALS_CHANNEL", "the approvals channel"
-    ALERTS_CHANNEL = "ALERTS_CHANNEL", "the alerts channel"
+    ALERTS_CHANNEL = "ALERTS_CHANNEL", "the alerts channel", "", "approvals_channel"
     CLOCK = "clock", "the clock"
     SERVICE_CREDENTIALS = "service credentials", "a service's credential"
 
-    def __new__(cls, name: str, noun: str, readiness: str = "") -> Self:
+    def __new__(
+        cls, name: str, noun: str, readiness: str = "", alerts_in: str = "alerts_channel"
+    ) -> Self:
         """Make a part from its row."""
         part = str.__new__(cls, name)
-        part._value_, part.noun, part.readiness = name, noun, readiness
+        part._value_, part.noun, part.readiness, part.alerts_in = name, noun, readiness, alerts_in
         return part
 
     @property
@@ -75,19 +64,52 @@ class Part(StrEnum):
         return self.name.lower()
 
 
-UNALERTED = frozenset({Part.DATABASE, Part.SLACK_TOKEN, Part.SLACK_API})
+@dataclass(frozen=True)
+class Finding:
+    """The result of a check.
+
+    `subject` is the name in the report, and a `Part` if this is checked while the bot runs. `code`
+    is `ok` or a stable name for the problem. `sentence` describes the problem and the fix. Those
+    who run the bot read `explanation` instead, if there is one.
+    """
+
+    subject: str | Part
+    code: str
+    sentence: str
+    explanation: str = ""
+
+    @property
+    def for_operators(self) -> str:
+        """The sentence for those who run the bot."""
+        return self.explanation or self.sentence
+
+    @property
+    def mark(self) -> str:
+        """The word with which the finding's line of the report begins."""
+        return MARKS.get(self.code, WRONG)
+
+    @property
+    def is_well(self) -> bool:
+        """True if no action is needed (also for warnings and unconfigured services)."""
+        return self.mark != WRONG and self.code != NOT_TRIED
+
+
+def well(subject: str | Part, sentence: str) -> Finding:
+    """Return a finding that needs no action."""
+    return Finding(subject, WELL, sentence)
+
+
+def failed(subject: str | Part, error: GatehouseError) -> Finding:
+    """Return a finding with the error's code and sentence."""
+    return Finding(subject, error.outcome, error.sentence)
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """A broken part. The plain-text `sentence` describes the problem and how to fix it.
-
-    Admins read `explanation` instead.
-    """
+    """A broken part, and what was found first."""
 
     part: Part
-    sentence: str
-    explanation: str
+    finding: Finding
     since: datetime
 
 

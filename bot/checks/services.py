@@ -7,8 +7,8 @@ from http import HTTPStatus
 from pydantic import SecretStr
 from yarl import URL
 
-from bot.checks.findings import NOT_CONFIGURED, NOT_TRIED, WELL, CheckParts, Finding, failed, well
-from bot.checks.rules import Part
+from bot.checks.findings import CheckParts
+from bot.checks.rules import NOT_CONFIGURED, NOT_TRIED, WELL, Finding, Part, failed, well
 from bot.configured import email_client, flow_client
 from bot.errors import GatehouseError
 from bot.flows.client import NO_SUCH_FLOW, FlowClient

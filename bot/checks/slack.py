@@ -6,8 +6,8 @@ from itertools import chain
 
 from bot.approvals.rules import EVERY_FLOW
 from bot.checks.database import slack_clock
-from bot.checks.findings import CheckParts, Finding, failed, well
-from bot.checks.rules import Part
+from bot.checks.findings import CheckParts
+from bot.checks.rules import Finding, Part, failed, well
 from bot.errors import NotFound, OrganizationWideInstall, SlackError, SlackRefused
 from bot.permissions import EVERY_FULL_MEMBER, Permission, Policy
 from bot.settings.model import revealed

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from bot.checks.findings import Finding
+from bot.checks.rules import Finding
 from bot.settings import Settings, SettingsError, settings_from
 from bot.settings.model import SERVICES, ServiceName
 from bot.settings.sources import Sources

@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
-from bot.checks.findings import CheckParts, Finding
+from bot.checks.findings import CheckParts
+from bot.checks.rules import Finding
 from bot.checks.services import email, flows, inventory
 from bot.checks.slack import app_token, channels, roles
 from bot.ops.redaction import on_one_line

@@ -11,7 +11,6 @@ import structlog
 
 from bot.app import Gatehouse, gatehouse
 from bot.check import examine
-from bot.checks.rules import Severity
 from bot.serve import Service
 from sandbox.services.running import RunningServices, running_services
 from sandbox.services.state import ServicesState
@@ -72,7 +71,7 @@ class Broken:
         findings = await examine(read_settings(self.environment))
         page = await self._get("/metrics")
         codes = dict.fromkeys(
-            f"`{finding.code}`" for finding in findings if finding.severity > Severity.UNTRIED
+            f"`{finding.code}`" for finding in findings if finding.mark == "WRONG"
         )
         return [
             f"`{await self._get('/readyz')}`",

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bot import __version__
 from bot.audit import messages as audit
 from bot.checks import messages as gatehouse
-from bot.checks.rules import JobCount, Part, Status, Trouble
+from bot.checks.rules import Finding, JobCount, Part, Status, Trouble
 from bot.commands import COMMANDS
 from bot.errors import Ambiguous, NotFound, UsageError
 from bot.organizations import messages as orgs
@@ -288,7 +288,8 @@ def test_an_entry_of_the_audit_is_one_sentence(entry, line):
 
 def test_only_an_admin_reads_the_drivers_words_in_the_status():
     since = datetime(2026, 11, 20, tzinfo=UTC)
-    trouble = Trouble(Part.DATABASE, "Ask whoever runs Gatehouse.", "The role is missing.", since)
+    words = ("Ask whoever runs Gatehouse.", "The role is missing.")
+    trouble = Trouble(Part.DATABASE, Finding(Part.DATABASE, "database_refused", *words), since)
     report = Status(90, "PostgreSQL", [], None, broken=[trouble])
     assert "The role is missing" in gatehouse.status(report, is_for_admin=True).text
     others = gatehouse.status(report).text

@@ -5,9 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from bot.checks.findings import Finding, well
 from bot.checks.health import HEALTH_JOB, Health
-from bot.checks.rules import Part
+from bot.checks.rules import Finding, Part, well
 from bot.errors import DatabaseUnavailable
 from bot.metrics import Metrics
 from bot.organizations.rules import Directory

@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy import text
 
 from bot.check import examine, examine_settings
-from bot.checks.findings import Finding, as_table
+from bot.checks.findings import as_table
+from bot.checks.rules import Finding
 from bot.store.sqlite import file_id, process_lock
 from sandbox.services.faults import Fault as ServiceFault
 from sandbox.services.faults import FaultKind
