@@ -1,6 +1,6 @@
 """Reading a flow's list for a command."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,13 +21,14 @@ class ReadList:
 
     `access` maps spellings to people's access. `known_id` is the ID of the flow's latest stored
     list at that time, or 0 if there was none. It's `IN_DOUBT` if a POST was in doubt, because the
-    list may or may not include its change.
+    list may or may not include its change. `arriving` are the people whom that POST adds.
     """
 
     current: CurrentList
     access: Mapping[str, Access]
     at: datetime
     known_id: int
+    arriving: Collection[str] = ()
 
 
 async def read_list(bot: Parts, flow: Flow) -> ReadList:
@@ -51,4 +52,8 @@ async def read_list(bot: Parts, flow: Flow) -> ReadList:
             await put_apply_job(tx, flow.key)
     known_id = recent[-1].id if recent else 0
     ends = {spelling: one.ends_at for spelling, one in access.items()}
-    return ReadList(CurrentList(listed, ends), access, at, IN_DOUBT if post else known_id)
+    current = CurrentList(listed, ends)
+    if post is None:
+        return ReadList(current, access, at, known_id)
+    arriving = post.plan.change.spelled(post.plan.spellings_on(listed)).additions
+    return ReadList(current, access, at, IN_DOUBT, arriving)

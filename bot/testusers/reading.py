@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from bot.approvals.rules import Act
 from bot.errors import DatabaseUnavailable, NotConfigured
 from bot.flows.rules.flows import Flow, is_flow_sid
 from bot.flows.rules.identities import mask
@@ -66,7 +67,8 @@ async def listed(bot: Parts, person: Person, wanted: Wanted) -> Message:
     matching.sort(key=lambda identity: identity not in read.access)
     page = Page.cut(matching, LIST_PAGE, wanted)
     held = [read.access[identity] for identity in page.items if identity in read.access]
-    return pages.listing(flow, page, read.access, await _granting(bot, held), reads)
+    granting = await _granting(bot, held)
+    return pages.listing(flow, page, read.access, read.arriving, granting, reads)
 
 
 async def _granting(bot: Parts, held: Iterable[Access]) -> dict[str, Request]:
@@ -86,7 +88,9 @@ async def history(bot: Parts, person: Person, wanted: Wanted) -> Message:
     last = last_page(total, HISTORY_PAGE)
     if wanted.page > last:
         return await history(bot, person, replace(wanted, page=last))
-    return pages.history(flow, Page(found, total, last, wanted), reads)
+    needed = {Act.UNDO: Permission.REQUEST, Act.RETRY: Permission.DECIDE}
+    acts = [act for act in needed if bot.people.may(person, needed[act], flow.sid)]
+    return pages.history(flow, Page(found, total, last, wanted), reads, *acts)
 
 
 async def open_requests(bot: Parts, person: Person, wanted: Wanted) -> Message:
@@ -158,7 +162,8 @@ async def _endless(bot: Parts, named: str = "") -> tuple[list[Endless], dict[Flo
         else:
             for identity in read.current.identities:
                 access = read.access.get(identity)
-                if access is None or access.ends_at is None:
+                is_endless = access.ends_at is None if access else identity not in read.arriving
+                if is_endless:
                     found.append(Endless(flow, identity, access))
     found.sort(key=lambda one: one.access.since if one.access else LATER)
     return found, unread

@@ -261,6 +261,23 @@ async def test_post_that_arrives_late_is_found_and_undoes_nothing(world, monkeyp
     assert posts(world) == [["+1", "+2"]]
 
 
+async def test_whom_a_post_in_doubt_adds_is_not_called_an_outsider(world):
+    world.flow.identities[:] = ["+9"]
+    fault(world, FaultKind.CUT, "POST", after_work=False, times=1)
+    card = await world.asked("add welcome +1 +2")
+    await world.approve(card, "I'm still trying.")
+    world.flow.identities[:] = ["+1", "+9"]
+    listed = await world.ask(OTTO, "/testusers", "list welcome")
+    assert "• `+1` · being added by Gatehouse" in listed.text
+    assert "• `+9` · added outside Gatehouse" in listed.text
+    review = await world.ask(OTTO, "/testusers", "review welcome")
+    assert "*1 test user*" in review.text
+    assert "`+9`" in review.text
+    await world.later(timedelta(seconds=70))
+    await world.shows(card, "Applied")
+    assert posts(world) == [["+1", "+9", "+2"]]
+
+
 async def test_every_end_of_a_request_is_announced(world):
     await world.applied("add welcome +1 for 5h")
     await world.applied("add welcome +2 for 9h")

@@ -154,6 +154,8 @@ async def test_history_offers_retry_after_the_card_is_gone(world):
     fault = world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="POST"))
     await world.approve(card, "Failed")
     fault.lift()
+    for user in (OTTO, VERA):
+        assert (await world.ask(user, "/testusers", "history welcome")).buttons == []
     listed = await world.ask(ABEL, "/testusers", "history welcome")
     assert listed.buttons == ["Retry"]
     await world.click(ABEL, listed, "Retry")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.approvals.rules import State
+from bot.approvals.rules import Act, State
 from bot.flows.rules.identities import identities_problem
 from bot.flows.rules.lists import Change
 from bot.slack.messages.paging import Page
@@ -186,7 +186,7 @@ def test_every_page_and_note_fits(some) -> None:
     identities = [item for request in some for item in everybody(request)]
     for sees in (True, False):
         reader = Reader(sees, sees)
-        history = pages.history(FLOW, Page(some, 9, 2), reader)
+        history = pages.history(FLOW, Page(some, 9, 2), reader, Act.UNDO, Act.RETRY)
         rows = [OpenRow(item, True, True, "C0A") for item in some]
         pending = pages.open_requests(Page(rows, len(rows), 2), reader)
         for message in (history, pending):
@@ -211,7 +211,7 @@ def test_every_list_fits(identities) -> None:
     for known in (access, {}):
         page = Page(identities, len(identities), 3)
         for sees, asks in ((True, True), (True, False), (False, False)):
-            message = pages.listing(FLOW, page, known, granting, Reader(sees, asks))
+            message = pages.listing(FLOW, page, known, (), granting, Reader(sees, asks))
             hold(message)
             assert FLOW.name in message.text
             assert sees or not shown_in_full(identities, message)

@@ -1,6 +1,6 @@
 """The layout of the `/testusers list`, `history`, `requests`, `mine` and `review` pages."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -23,6 +23,7 @@ NO_ACCESS = "Nobody has access through your requests."
 WITHOUT_END = "Access with no end date"
 NOT_COUNTED = f"{WITHOUT_END}: the lists couldn't be read in time."
 OUTSIDE = "added outside Gatehouse"
+ARRIVING = "being added by Gatehouse"
 UNREAD_SHOWN = 3
 
 
@@ -89,6 +90,7 @@ def listing(
     flow: Flow,
     page: Page[str],
     access: Mapping[str, Access],
+    arriving: Collection[str],
     granting: Mapping[str, Request],
     reader: Reader,
 ) -> Message:
@@ -98,6 +100,7 @@ def listing(
         flow: The flow.
         page: The test users on the page. Those with access come first.
         access: The access to the flow, keyed by spelling.
+        arriving: The people whom a POST in doubt adds.
         granting: The requests that gave the access on the page, keyed by ID.
         reader: The reader's permissions.
     """
@@ -110,7 +113,7 @@ def listing(
             title += " Viewers can search only for the part of an identity that they see."
     rows: list[Row] = [(title, None)]
     for identity in page.items:
-        about = OUTSIDE
+        about = ARRIVING if identity in arriving else OUTSIDE
         if held := access.get(identity):
             about = f"{_until(held.ends_at)} · {_by(granting[held.request_id])}"
         rows.append((f"• {reader.show(identity, None)} · {about}", None))
@@ -128,15 +131,15 @@ def _until(ends_at: datetime | None) -> str:
     return f"until {text.time(ends_at)}" if ends_at else "no end date"
 
 
-def history(flow: Flow, page: Page[Request], reader: Reader) -> Message:
+def history(flow: Flow, page: Page[Request], reader: Reader, *acts: Act) -> Message:
     """Return a flow's requests with their outcomes, newest first.
 
-    Requests that can be undone or retried have a button, because their cards may have been deleted.
+    Requests have buttons for `acts`, because their cards may have been deleted.
     """
     if not page.total:
         return Message.of(f"There are no requests for {flow_name(flow)} yet.")
     title = f"*{text.count(page.total, 'request')}* for {flow_name(flow)}, newest first"
-    rows: list[Row] = [(title, None), *_requests(page.items, reader, Act.UNDO, Act.RETRY)]
+    rows: list[Row] = [(title, None), *_requests(page.items, reader, *acts)]
     return _message(rows, page.turning(ids.testusers_page("history")))
 
 
