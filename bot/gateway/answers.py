@@ -7,7 +7,7 @@ from http import HTTPStatus
 from aiohttp import web
 
 from bot.errors import DatabaseUnavailable, GatehouseError, OrganizationBlocked, QuotaExhausted
-from bot.gateway.rules import GatewayRefusal
+from bot.gateway.rules import GatewayRefusal, Headers
 from bot.gateway.turns import Stopping
 from bot.quotas.rules.limits import LimitKind
 from bot.quotas.rules.quota import BlockCode, pause_seconds
@@ -19,50 +19,47 @@ UNAVAILABLE_RETRY_SECONDS = "5"
 CONCURRENT_RETRY_SECONDS = 2.0
 
 
-def answer_to(error: GatehouseError, *, is_api: bool) -> tuple[str, web.Response]:
+def answer_to(error: GatehouseError, *, has_codes: bool) -> tuple[str, web.Response]:
     """Return the metrics label and the response for a failed request.
 
-    Codes are those of the inventory service, so declines of other APIs' calls have none.
+    With `has_codes`, a decline has a code of the inventory service.
     """
-    if isinstance(error, GatewayRefusal):
-        answer = message(error.status, error.sentence)
-        if error.status == HTTPStatus.UNAUTHORIZED:
-            answer.headers["WWW-Authenticate"] = 'Bearer realm="gatehouse"'
-        if error.status == HTTPStatus.SERVICE_UNAVAILABLE:
-            answer.headers["Retry-After"] = UNAVAILABLE_RETRY_SECONDS
-        return error.word, answer
-    if isinstance(error, QuotaExhausted):
-        kind = error.limit_kind
-        code = None if is_api else BlockCode[error.limit_kind.upper()]
-        return f"declined_{kind}", declined(kind, code, error.sentence, error.seconds)
-    if isinstance(error, OrganizationBlocked):
-        blocked = None if is_api else error.code
-        answer = declined("blocked", blocked, error.sentence, error.seconds)
-        return "declined_blocked", answer
-    if isinstance(error, RateLimited):
-        # The listing that the call needed was refused.
-        code = BlockCode.known(error.code)
-        seconds = max(pause_seconds(code, 0), error.retry_after)
-        return "declined_blocked", declined("blocked", code, error.sentence, seconds)
-    if isinstance(error, DatabaseUnavailable | Stopping):
-        answer = message(HTTPStatus.SERVICE_UNAVAILABLE, error.sentence)
+    word = error.outcome
+    status = HTTPStatus.TOO_MANY_REQUESTS
+    headers: Headers = ()
+    decline: tuple[str, int, float] | None = None
+    match error:
+        case QuotaExhausted(limit_kind=LimitKind.CONCURRENT):
+            # Running calls usually end long before their timeout.
+            seconds = min(error.seconds, CONCURRENT_RETRY_SECONDS)
+            decline = error.limit_kind, BlockCode.CONCURRENT, seconds
+        case QuotaExhausted():
+            decline = error.limit_kind, BlockCode[error.limit_kind.upper()], error.seconds
+        case OrganizationBlocked():
+            decline = "blocked", error.code, error.seconds
+        case RateLimited():
+            # The listing that the call needed was refused.
+            code = BlockCode.known(error.code)
+            decline = "blocked", code, max(pause_seconds(code, 0), error.retry_after)
+        case GatewayRefusal():
+            word, status, headers = error.word, error.status, error.headers
+        case DatabaseUnavailable() | Stopping():
+            status = HTTPStatus.SERVICE_UNAVAILABLE
+        case ServiceTimeout():
+            status = HTTPStatus.GATEWAY_TIMEOUT
+        case _:
+            status = HTTPStatus.BAD_GATEWAY
+    codes = {}
+    if decline is not None:
+        kind, number, seconds = decline
+        word = f"declined_{kind}"
+        codes = {"code": int(number)} if has_codes else {}
+        headers = [("Retry-After", whole_seconds(seconds)), ("Gatehouse-Declined", kind)]
+    answer = message(status, error.sentence, **codes)
+    answer.headers.update(headers)
+    if status is HTTPStatus.SERVICE_UNAVAILABLE:
         answer.headers["Retry-After"] = UNAVAILABLE_RETRY_SECONDS
-        return error.outcome, answer
-    is_late = isinstance(error, ServiceTimeout)
-    status = HTTPStatus.GATEWAY_TIMEOUT if is_late else HTTPStatus.BAD_GATEWAY
-    return error.outcome, message(status, error.sentence)
-
-
-def declined(kind: str, code: int | None, sentence: str, seconds: float) -> web.Response:
-    """Return a 429 in the service's format, with headers that mark it as the gateway's own."""
-    if kind == LimitKind.CONCURRENT:
-        # Running calls usually end long before their timeout.
-        seconds = min(seconds, CONCURRENT_RETRY_SECONDS)
-    codes = {} if code is None else {"code": int(code)}
-    answer = message(HTTPStatus.TOO_MANY_REQUESTS, sentence, **codes)
-    answer.headers["Retry-After"] = whole_seconds(seconds)
-    answer.headers["Gatehouse-Declined"] = kind
-    return answer
+    return word, answer
 
 
 def message(status: int, sentence: str, **more: object) -> web.Response:

@@ -18,7 +18,7 @@ from bot.errors import (
     UsageError,
 )
 from bot.gateway.answers import message, whole_seconds
-from bot.gateway.rules import GatewayRefusal, forbidden, malformed
+from bot.gateway.rules import GatewayRefusal, Headers, forbidden, malformed
 from bot.slack.parse import escaped
 from bot.slack.people import Pace, is_not_found
 from bot.store.audit_entry import BOT
@@ -51,13 +51,16 @@ class Programs:
 
     async def answer(self, request: web.BaseRequest, client: str, read: ReadBody) -> web.Response:
         """Return the response to a client's request, or raise GatewayRefusal."""
-        _, _, request_id = request.raw_path.partition("?")[0].removeprefix(PATH).partition("/")
-        is_post = request.raw_path.partition("?")[0] == PATH
+        path = request.raw_path.partition("?")[0]
+        is_post = path == PATH
         allowed = "POST" if is_post else "GET"
         if request.method != allowed:
-            answer = message(HTTPStatus.METHOD_NOT_ALLOWED, f"Only {allowed} is possible here.")
-            answer.headers["Allow"] = allowed
-            return answer
+            raise GatewayRefusal(
+                HTTPStatus.METHOD_NOT_ALLOWED,
+                Refused.outcome,
+                f"Only {allowed} is possible here.",
+                [("Allow", allowed)],
+            )
         body = await read(MOST_BYTES)
         owner = self.bot.settings.gateway_clients[client].owner
         try:
@@ -67,20 +70,13 @@ class Programs:
             program = Program(client, owner, hashlib.sha256(body.strip()).hexdigest())
             if is_post:
                 return await self._asked(program, request.content_type, body)
-            return await self._told(program, request_id)
+            return await self._told(program, path.removeprefix(f"{PATH}/"))
         except GatehouseError as error:
             refusal = _refusal(error)
             if refusal.status == HTTPStatus.FORBIDDEN:
                 detail = {"client": client, "reason": refusal.sentence}
                 await self.bot.people.record_refusal(owner or BOT, "request", detail, is_rare=True)
-            if refusal.status != HTTPStatus.TOO_MANY_REQUESTS:
-                raise refusal from error
-            answer = message(refusal.status, refusal.sentence)
-            seconds = OPEN_RETRY_SECONDS
-            if isinstance(error, TooManyCommands):
-                seconds = error.retry_after_seconds
-            answer.headers["Retry-After"] = whole_seconds(seconds)
-            return answer
+            raise refusal from error
 
     async def _asked(self, program: Program, content_type: str, body: bytes) -> web.Response:
         bot = self.bot
@@ -133,6 +129,8 @@ def _change_in(content_type: str, body: bytes) -> ChangeRequest:
 
 def _refusal(error: GatehouseError) -> GatewayRefusal:
     """Return an error with the status that tells the program whether and how to go on."""
+    word = error.outcome
+    headers: Headers = ()
     match error:
         case GatewayRefusal():
             return error
@@ -140,10 +138,13 @@ def _refusal(error: GatehouseError) -> GatewayRefusal:
             status = HTTPStatus.BAD_REQUEST
         case TooManyCommands() | TooManyOpen():
             status = HTTPStatus.TOO_MANY_REQUESTS
+            word = Refused.outcome
+            seconds = getattr(error, "retry_after_seconds", OPEN_RETRY_SECONDS)
+            headers = [("Retry-After", whole_seconds(seconds))]
         case UnknownPerson() if not is_not_found(error.__cause__):
             status = HTTPStatus.SERVICE_UNAVAILABLE
         case Refused() | Conflict():
             status = HTTPStatus.FORBIDDEN
         case _:
             status = HTTPStatus.SERVICE_UNAVAILABLE
-    return GatewayRefusal(status, error.outcome, error.sentence)
+    return GatewayRefusal(status, word, error.sentence, headers)

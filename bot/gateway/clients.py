@@ -28,7 +28,8 @@ def client_of(clients: Mapping[str, ClientSettings], tokens: Collection[str]) ->
     )
     if len(tokens) == 1 and "" not in tokens:
         sentence = "This gateway token isn't known. `gatehouse gateway-token` creates one."
-    raise GatewayRefusal(HTTPStatus.UNAUTHORIZED, "unauthorized", sentence)
+    challenge = ("WWW-Authenticate", 'Bearer realm="gatehouse"')
+    raise GatewayRefusal(HTTPStatus.UNAUTHORIZED, "unauthorized", sentence, [challenge])
 
 
 def token_hash(token: str) -> str:

@@ -89,10 +89,11 @@ class GatewayCall:
     def service(self) -> ServiceCall:
         """A description of the call, for error messages."""
         name = self.key.service
-        if self.key.is_api:
-            return ServiceCall("api", name, "GET", self.url, data_center=name)
-        label = f"the inventory service ({name})"
-        return ServiceCall("inventory", label, "GET", self.url, data_center=name)
+        is_api = self.key.is_api
+        label = name if is_api else f"the inventory service ({name})"
+        return ServiceCall(
+            "api" if is_api else "inventory", label, "GET", self.url, data_center=name
+        )
 
 
 @dataclass(eq=False)
@@ -129,7 +130,10 @@ class Forwarder:
         clock = self.turns.clock
         # Sign before waiting for a turn, because renewing the token may take another call.
         await credential.sign()
-        write = None if call.method in _READS else write_of(call, body)
+        write = None
+        if call.method not in _READS:
+            digest = hashlib.sha256(body).hexdigest()
+            write = Write(call.method, call.url.raw_path, digest, len(body))
         gone = partial(is_gone, request)
         began = clock.monotonic()
         try:
@@ -195,14 +199,13 @@ class Forwarder:
             seen.outcome = error.outcome
             raise
         finally:
-            center = service.data_center
+            # A client may lack access to a single resource, so the credential isn't reported.
+            is_forbidden = seen.status == HTTPStatus.FORBIDDEN
+            outcome = ServiceRefused.outcome if is_forbidden else seen.outcome
+            status = None if is_forbidden else seen.status
             seconds = clock.monotonic() - began
-            observed = Observed(service.service, center, seen.outcome, seen.status, seconds)
-            if seen.status == HTTPStatus.FORBIDDEN:
-                # A client may lack access to a single resource, so the credential isn't reported.
-                outcome = ServiceRefused.outcome
-                observed = Observed(service.service, center, outcome, None, seconds)
-            self.observer(observed)
+            center = service.data_center
+            self.observer(Observed(service.service, center, outcome, status, seconds))
         return answer, content
 
     async def _read(
@@ -284,12 +287,6 @@ class Forwarder:
             # Break the connection, so that a partial response can't look complete.
             if request.transport is not None:
                 request.transport.abort()
-
-
-def write_of(call: GatewayCall, body: bytes) -> Write:
-    """Return what the audit log records of a write: a digest of its body, but no content."""
-    digest = hashlib.sha256(body).hexdigest()
-    return Write(call.method, call.url.raw_path, digest, len(body))
 
 
 async def renew(credential: Credential, refused: Signed) -> None:

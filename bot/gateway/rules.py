@@ -6,7 +6,7 @@ the method. The gateway refuses ambiguous requests before it sends anything.
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from http import HTTPStatus
 from itertools import pairwise
@@ -14,14 +14,20 @@ from urllib.parse import unquote, unquote_plus
 
 from bot.errors import GatehouseError
 
+Headers = Sequence[tuple[str, str]]
 
+
+@dataclass(eq=False)
 class GatewayRefusal(GatehouseError):
-    """The error for a refused request, with the response's HTTP status and a label for metrics."""
+    """The error for a refused request, with the response's status and headers.
 
-    def __init__(self, status: HTTPStatus, word: str, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
-        self.word = word
+    `word` is the label for metrics.
+    """
+
+    status: HTTPStatus
+    word: str
+    sentence: str = field()
+    headers: Headers = ()
 
 
 def forbidden(sentence: str) -> GatewayRefusal:
@@ -40,8 +46,6 @@ TOKEN = "authtoken"  # noqa: S105 - a name
 ORGANIZATIONS = "organizations"
 # Decoding each name takes time, in which nobody else is answered.
 MOST_NAMES = 100
-
-Headers = Sequence[tuple[str, str]]
 
 _VISIBLE = re.compile(r"[\x21-\x7e]*")
 # Control characters except the tab.

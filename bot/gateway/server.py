@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -12,13 +12,14 @@ import structlog
 from aiohttp import ClientError, HttpVersion11, web
 from yarl import URL
 
-from bot.errors import GatehouseError, QuotaError
+from bot.errors import GatehouseError, QuotaError, QuotaExhausted
 from bot.gateway import answers, asking
 from bot.gateway.clients import client_of
 from bot.gateway.forward import Forwarder, GatewayCall, Seen
 from bot.gateway.rules import (
     ORGANIZATION,
     GatewayRefusal,
+    Headers,
     Target,
     forbidden,
     headers_to_send,
@@ -30,7 +31,6 @@ from bot.gateway.rules import (
 from bot.gateway.turns import Stopping
 from bot.organizations.directory import OrganizationDirectory
 from bot.organizations.rules import API, OrganizationKey
-from bot.quotas.rules.quota import BlockCode
 from bot.server import Site
 from bot.services.errors import ServiceUnreachable
 from bot.services.http import LARGE_BYTES, MOST_BYTES
@@ -39,6 +39,8 @@ from bot.settings.model import ClientSettings
 log = structlog.get_logger(__name__)
 
 HEALTH = "/healthz"
+# Stands for the data center in the log and the metrics.
+PROGRAMS = "testusers"
 # The limit on open requests per client and process. Others are declined without being read.
 MOST_AT_ONCE = 200
 # The share of all connections that anyone may use. The rest is divided among the clients, so that a
@@ -125,8 +127,8 @@ class Gateway:
         try:
             return await self._answer(request, seen)
         except GatehouseError as error:
-            is_api = seen.data_center in self.apis
-            seen.outcome, answer = answers.answer_to(error, is_api=is_api)
+            has_codes = seen.data_center not in {*self.apis, PROGRAMS}
+            seen.outcome, answer = answers.answer_to(error, has_codes=has_codes)
             return answer
         except Exception:
             seen.outcome = "broken"
@@ -142,71 +144,60 @@ class Gateway:
     async def _answer(self, request: web.BaseRequest, seen: Seen) -> web.StreamResponse:
         if self._is_stopping:
             raise Stopping
-        began = asyncio.get_running_loop().time()
         authorizations = request.headers.getall("Authorization", [])
         tokens = tokens_of(authorizations, request.raw_path, self.schemes)
-        name = client_of(self.clients, tokens)
+        seen.client = client_of(self.clients, tokens)
         # As a last safeguard, keep the token out of the log from here on.
         self.forwarder.redactor.add(next(iter(tokens)))
-        seen.client = name
         path = request.raw_path.partition("?")[0]
         if path == asking.PATH or path.startswith(f"{asking.PATH}/"):
-            seen.data_center, seen.path = asking.PATH[1:], path
-            return await self._ask(request, name, seen)
+            seen.data_center, seen.path = PROGRAMS, path
+            with self._opened(seen.client):
+                read = partial(read_body, request)
+                answer = await self.programs.answer(request, seen.client, read)
+            seen.outcome, seen.status = "ok", answer.status
+            return answer
         target = target_of(request.raw_path, self._paths, self.apis)
-        seen.data_center = target.data_center
-        seen.path = target.path
-        if request.method not in self.clients[name].methods:
-            raise forbidden(f"The client {name} isn't allowed to use {request.method}.")
+        seen.data_center, seen.path = target.data_center, target.path
+        if request.method not in self.clients[seen.client].methods:
+            raise forbidden(f"The client {seen.client} isn't allowed to use {request.method}.")
         is_api = target.data_center in self.apis
         headers = headers_to_send(list(request.headers.items()), is_api=is_api)
-        if self._is_busy(name):
-            seen.outcome = "declined_concurrent"
-            code = None if is_api else BlockCode.CONCURRENT
-            return answers.declined("concurrent", code, BUSY, 1)
+        with self._opened(seen.client):
+            return await self._forward(request, target, headers, seen)
+
+    async def _forward(
+        self, request: web.BaseRequest, target: Target, headers: Headers, seen: Seen
+    ) -> web.StreamResponse:
+        began = asyncio.get_running_loop().time()
         try:
-            await self._require_organizations(name, target)
-            key, url = await self._address(name, target)
+            key, url = await self._address(seen.client, target)
             seen.organization = key.organization_id
             wait = seconds_to_wait(request.headers.getall("Prefer", []))
-            call = GatewayCall(name, key, request.method, url, headers, wait)
-            body = await read_body(request, partial(self._take_place, seen))
+            call = GatewayCall(seen.client, key, request.method, url, headers, wait)
+            body = await read_body(request, take_place=partial(self._take_place, seen))
             return await self.forwarder.forward(request, call, body, seen)
         except (QuotaError, ServiceUnreachable) as error:
             if isinstance(error, QuotaError) or not error.sent:
-                await self._hold_back(name, began)
+                await self._hold_back(seen.client, began)
             raise
         finally:
             self._large.pop(seen, None)
-            self._end(name)
 
-    async def _ask(self, request: web.BaseRequest, name: str, seen: Seen) -> web.StreamResponse:
-        """Answer a program that asks for a change to test users."""
-        if self._is_busy(name):
-            seen.outcome = "declined_concurrent"
-            return answers.declined("concurrent", None, BUSY, 1)
-        try:
-            read = partial(read_body, request, partial(self._take_place, seen))
-            answer = await self.programs.answer(request, name, read)
-            is_fine = answer.status < HTTPStatus.BAD_REQUEST
-            seen.outcome, seen.status = "ok" if is_fine else "refused", answer.status
-            return answer
-        finally:
-            self._end(name)
-
-    def _is_busy(self, name: str) -> bool:
-        """Return True if the client has too many open requests. Otherwise, count one more."""
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[None]:
+        """Count an open request, or raise QuotaExhausted if the client has too many."""
         is_full = self._running.total() >= self.most_at_once
         if self._running[name] >= (self.most_if_full if is_full else MOST_AT_ONCE):
-            return True
+            raise QuotaExhausted(BUSY, limit_kind="concurrent", seconds=1)
         self._running[name] += 1
         self._idle.clear()
-        return False
-
-    def _end(self, name: str) -> None:
-        self._running[name] -= 1
-        if not self._running.total():
-            self._idle.set()
+        try:
+            yield
+        finally:
+            self._running[name] -= 1
+            if not self._running.total():
+                self._idle.set()
 
     def _take_place(self, seen: Seen) -> None:
         """Count a large body, or raise GatewayRefusal if too many are already held."""
@@ -227,19 +218,49 @@ class Gateway:
         self._next_decline[client] = now + seconds + BETWEEN_DECLINES_SECONDS
         await asyncio.sleep(max(0.0, began + seconds - now))
 
-    async def _require_organizations(self, name: str, target: Target) -> None:
-        """Raise GatewayRefusal if the target names what the client can't use."""
+    async def _address(self, name: str, target: Target) -> tuple[OrganizationKey, URL]:
+        """Return what the call counts against, and the URL to call.
+
+        Raise GatewayRefusal if the target names what the client can't use.
+        """
+        center = target.data_center
         allowed = self.clients[name].organizations
-        if target.data_center in self.apis and target.data_center not in allowed:
-            raise forbidden(f"The client {name} isn't allowed to call {target.data_center}.")
+        query = target.query
+        if center not in self.apis:
+            key = await self._named(name, allowed, target)
+            if key is None:
+                key = OrganizationKey(center, await self.directory.representative(center))
+                if not {"*", key.path} & {*allowed}:
+                    # Don't name the organization, because the client can't know it.
+                    raise forbidden(
+                        "Set organization_id to an organization that this client can use."
+                    )
+                added = f"{ORGANIZATION}={key.organization_id}" if key.organization_id else ""
+                query = "&".join(filter(None, (query, added)))
+        elif center in allowed:
+            key = OrganizationKey(API, center)
+        else:
+            raise forbidden(f"The client {name} isn't allowed to call {center}.")
+        root = self.forwarder.access[center].root
+        url = URL(f"{root.origin()}{target.path}{'?' if query else ''}{query}", encoded=True)
+        if url.origin() != root.origin() or url.raw_path != target.path:
+            raise malformed("The path must stay within the API.")
+        return key, url
+
+    async def _named(
+        self, name: str, allowed: Sequence[str], target: Target
+    ) -> OrganizationKey | None:
+        """Return the organization that the target names, if any."""
         if target.lists_organizations and "*" not in allowed:
             raise forbidden(
                 f"The client {name} can use only some organizations, so it can't list all of them."
             )
+        named = set[OrganizationKey]()
         for organization_id in target.organizations:
             key = OrganizationKey(target.data_center, organization_id)
+            # Words, as in `organizations/templates`, name no organization.
+            is_word = not any(map(str.isdigit, organization_id))
             if "*" in allowed:
-                is_word = not any(map(str.isdigit, organization_id))
                 is_allowed = is_word or await self.directory.lists(key)
             else:
                 is_allowed = key.path in allowed
@@ -247,35 +268,17 @@ class Gateway:
                 raise forbidden(
                     f"The client {name} isn't allowed to make calls for {organization_id}."
                 )
-
-    async def _address(self, name: str, target: Target) -> tuple[OrganizationKey, URL]:
-        """Return the organization that the call counts against, and the URL to call."""
-        center = target.data_center
-        allowed = self.clients[name].organizations
-        query = target.query
-        # Words, as in `organizations/templates`, name no organization.
-        named = {name for name in target.organizations if any(map(str.isdigit, name))}
+            if not is_word:
+                named.add(key)
         if len(named) > 1:
             raise malformed("Name only one organization, in organization_id or in the path.")
-        key = OrganizationKey(center, next(iter(named), ""))
-        if center in self.apis:
-            key = OrganizationKey(API, center)
-        elif not named:
-            key = OrganizationKey(center, await self.directory.representative(center))
-            if not {"*", key.path} & {*allowed}:
-                # Don't name the organization, because the client can't know it.
-                raise forbidden("Set organization_id to an organization that this client can use.")
-            added = f"{ORGANIZATION}={key.organization_id}" if key.organization_id else ""
-            query = "&".join(filter(None, (query, added)))
-        root = self.forwarder.access[center].root
-        url = URL(f"{root.origin()}{target.path}{'?' if query else ''}{query}", encoded=True)
-        if url.origin() != root.origin() or url.raw_path != target.path:
-            raise malformed("The path must stay within the API.")
-        return key, url
+        return next(iter(named), None)
 
 
 async def read_body(
-    request: web.BaseRequest, take_place: Callable[[], None], most: int = MOST_BYTES
+    request: web.BaseRequest,
+    most: int = MOST_BYTES,
+    take_place: Callable[[], None] = lambda: None,
 ) -> bytes:
     """Return the request's body. First send `100 Continue` if the client expects it.
 
