@@ -4,6 +4,7 @@ import html
 import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from bot.spelling import exactly, tidy_identity, visible, with_hyphens
 
@@ -88,6 +89,8 @@ def mask(identity: str) -> str:
     return f"…{visible_end}"
 
 
+# Each card looks for its people among everybody on the list.
+@lru_cache(maxsize=10_000)
 def plain(identity: str) -> str:
     """Return a form that is the same for all spellings of one person, for comparing only.
 
