@@ -29,9 +29,9 @@ def slack_app(bot: Gatehouse) -> GatehouseApp:
     app = GatehouseApp(bot)
     for command in COMMANDS:
         # The listeners of `/orgs` are in `handlers/orgs.py`.
-        import_module(f"handlers.{command.name.removeprefix('/')}").register(app, bot)
+        import_module(f"handlers.{command.name.removeprefix('/')}").register(app)
     for module in (sharing, home, conversation):
-        module.register(app, bot)
+        module.register(app)
     app.require_needs()
     bot.metrics.expect_commands(NAMES)
     return app

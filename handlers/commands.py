@@ -17,8 +17,8 @@ from handlers.listening import COMMAND, Listener, Listening, Work, require
 from handlers.payloads import Body
 
 T = TypeVar("T")
-AnswerCommand = Callable[[Person, T, Body], Awaitable[Message | None]]
-"""Gets the person, the parsed command, and Slack's payload."""
+AnswerCommand = Callable[[Gatehouse, Person, T, Body], Awaitable[Message | None]]
+"""Gets the bot, the person, the parsed command, and Slack's payload."""
 
 
 class Commands:
@@ -39,20 +39,19 @@ class Commands:
 
         What `parse` returns has the `kind` of one of the command's forms, or `help`, as `form`.
         """
-        slack = self._bot.slack
 
-        async def work(person: Person, body: Body) -> Message | None:
+        async def work(bot: Gatehouse, person: Person, body: Body) -> Message | None:
             try:
                 typed: Any = parse(payloads.text(body, "text"))
             except UsageError as error:
                 if error.kind is not None:
-                    await slack.people.require(person, described.permission(error.kind))
+                    await bot.slack.people.require(person, described.permission(error.kind))
                 raise
-            await require(slack, person, described.permission(typed.form))
+            await require(bot.slack, person, described.permission(typed.form))
             if typed.form == HELP:
                 show = partial(help_ui.of_command, described)
-                return await helped(slack.people, person, show)
-            return await answer(person, typed, body)
+                return await helped(bot.slack.people, person, show)
+            return await answer(bot, person, typed, body)
 
         self._works[described.name] = work
         return self._listening.listener(work, COMMAND)
@@ -68,7 +67,7 @@ class Commands:
         name, _, text = command.partition(" ")
         if name not in self:
             raise NotFound(OUTDATED)
-        message: Message | None = await self._works[name](person, {**body, "text": text})
+        message: Message | None = await self._works[name](self._bot, person, {**body, "text": text})
         return message
 
 

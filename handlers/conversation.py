@@ -15,7 +15,7 @@ from bot.slack.replies import DirectReplies
 from bot.spelling import UNSEEN, closest, folded
 from handlers import payloads
 from handlers.bolt import GatehouseApp
-from handlers.commands import helped
+from handlers.commands import Commands, helped
 from handlers.listening import COMMAND, EVENT, Needs
 from handlers.payloads import Body
 from handlers.progress import AnswerAt
@@ -34,59 +34,15 @@ NOUNS = {"shortcut": "shortcut", "message_action": "shortcut", "view_submission"
 UNKNOWN = Needs(None, AnswerAt.NOWHERE, pace="", is_counted=False)
 
 
-def register(app: GatehouseApp, bot: Gatehouse) -> None:
+def register(app: GatehouseApp) -> None:
     """Register direct messages, the buttons with commands, and everything that is unknown.
 
     Bolt uses the first listener that matches, so this must be called last.
     """
-    slack = bot.slack
     listener = app.listening.listener
-
-    async def written(_person: None, body: Body) -> None:
-        """Answer a direct message, unless the event has been received before."""
-        event = payloads.part(body, "event")
-        event_id = payloads.text(body, "event_id")
-        is_from_person = bool(
-            payloads.text(event, "user")
-            and event_id
-            and event.get("channel_type") == "im"
-            and event.get("subtype") in PLAIN_SUBTYPES
-            and not event.get("bot_id")
-            and not event.get("edited")
-        )
-        if is_from_person and await slack.received.claim(event_id):
-            bot.tasks.start(respond(event, body), "message")
-
-    async def respond(event: Body, body: Body) -> None:
-        first, text = command_in(payloads.text(event, "text"), slack.people.bot_user_id)
-        name = f"/{first}"
-
-        async def answer(person: Person, body: Body) -> Message | None:
-            if name in app.commands:
-                return await app.commands.run(f"{name} {text}", person, body)
-            near = [command.name for command in COMMANDS if is_near(first, command)]
-            if not near:
-                show = partial(help_ui.of_all, title=WHAT_TO_SEND)
-                return await helped(slack.people, person, show)
-            offered = [(f"{command} {text}".strip(),) * 2 for command in near]
-            unknown = Message.of(NOT_A_COMMAND.format(escape(first, 80)))
-            offer = replies.with_commands(unknown, offered)
-            return await helped(slack.people, person, lambda _: offer)
-
-        channel_id = payloads.text(event, "channel")
-        port = DirectReplies(slack.client, bot.clock, channel_id, event.get("thread_ts"))
-        # Errors and metrics name the command.
-        command = name if name in app.commands else "message"
-        meant = {**body, "command": command, "text": text}
-        await app.listening.answer(answer, COMMAND, meant, port.say)
-
-    async def run_command(person: Person, body: Body) -> Message | None:
-        """Run the command in a button's value after checking the permission for the command."""
-        return await app.commands.run(payloads.value(body), person, body)
-
-    app.event("message")(listener(written, EVENT))
+    app.event("message")(listener(partial(read_message, app), EVENT))
     runs = Needs(Permission.ASK_FOR_HELP, AnswerAt.CLICKED)
-    app.action(ids.row_of(ids.RUN_COMMAND))(listener(run_command, runs))
+    app.action(ids.row_of(ids.RUN_COMMAND))(listener(partial(run_command, app.commands), runs))
     app.command(EVERYTHING)(listener(no_such_command, COMMAND))
     for register_rest in (app.action, app.shortcut, app.view):
         register_rest(EVERYTHING)(listener(outdated, Needs(Permission.ASK_FOR_HELP)))
@@ -94,23 +50,70 @@ def register(app: GatehouseApp, bot: Gatehouse) -> None:
     app.event(EVERYTHING)(listener(ignored, UNKNOWN))
 
 
-async def outdated(_person: Person, body: Body) -> Message:
+async def read_message(app: GatehouseApp, bot: Gatehouse, _person: None, body: Body) -> None:
+    """Start the answer to a direct message, unless the event has been received before."""
+    event = payloads.part(body, "event")
+    event_id = payloads.text(body, "event_id")
+    is_from_person = bool(
+        payloads.text(event, "user")
+        and event_id
+        and event.get("channel_type") == "im"
+        and event.get("subtype") in PLAIN_SUBTYPES
+        and not event.get("bot_id")
+        and not event.get("edited")
+    )
+    if not is_from_person or not await bot.slack.received.claim(event_id):
+        return
+    first, text = command_in(payloads.text(event, "text"), bot.slack.people.bot_user_id)
+    # Errors and metrics name the command.
+    command = f"/{first}" if f"/{first}" in app.commands else "message"
+    message = {**body, "command": command, "text": text}
+    channel_id = payloads.text(event, "channel")
+    port = DirectReplies(bot.slack.client, bot.clock, channel_id, event.get("thread_ts"))
+    work = partial(answer_message, app.commands, first)
+    bot.tasks.start(app.listening.answer(work, COMMAND, message, port.say), "message")
+
+
+async def answer_message(
+    commands: Commands, first: str, bot: Gatehouse, person: Person, body: Body
+) -> Message | None:
+    """Answer a direct message that begins with the word `first`."""
+    text = payloads.text(body, "text")
+    if f"/{first}" in commands:
+        return await commands.run(f"/{first} {text}", person, body)
+    near = [command.name for command in COMMANDS if is_near(first, command)]
+    if not near:
+        return await helped(bot.slack.people, person, partial(help_ui.of_all, title=WHAT_TO_SEND))
+    unknown = Message.of(NOT_A_COMMAND.format(escape(first, 80)))
+    offered = [(f"{command} {text}".strip(),) * 2 for command in near]
+    offer = replies.with_commands(unknown, offered)
+    return await helped(bot.slack.people, person, lambda _: offer)
+
+
+async def run_command(
+    commands: Commands, _bot: Gatehouse, person: Person, body: Body
+) -> Message | None:
+    """Run the command in a button's value after checking the permission for the command."""
+    return await commands.run(payloads.value(body), person, body)
+
+
+async def outdated(_bot: Gatehouse, _person: Person, body: Body) -> Message:
     """Tell the person that a button, a menu, a shortcut or a form no longer works."""
     noun = NOUNS.get(payloads.text(body, "type"), "button")
     return Message(OUTDATED.replace("button", noun))
 
 
-async def no_such_command(_person: Person, _body: Body) -> Message:
+async def no_such_command(_bot: Gatehouse, _person: Person, _body: Body) -> Message:
     """Answer a command that exists in the Slack app's manifest but not in this version."""
     return Message("Unknown command. Try `/gatehouse help`.")
 
 
-async def no_options(_person: None, _body: Body) -> list[Any]:
+async def no_options(_bot: Gatehouse, _person: None, _body: Body) -> list[Any]:
     """Offer nothing in a menu that no longer exists."""
     return []
 
 
-async def ignored(_person: None, _body: Body) -> None:
+async def ignored(_bot: Gatehouse, _person: None, _body: Body) -> None:
     """Ignore an event that an older version of the manifest subscribed to."""
 
 

@@ -16,20 +16,22 @@ from handlers.progress import AnswerAt
 from handlers.sharing import with_share
 
 
-def register(app: GatehouseApp, bot: Gatehouse) -> None:
+def register(app: GatehouseApp) -> None:
     """Register `/emailkey` and the buttons of its template list."""
-
-    async def answer(_person: Person, typed: EmailKeyRequest, body: Body) -> Message:
-        if typed.form == "check":
-            result = await bot.emailkey.check(typed.resource)
-            return with_share(result, f"/emailkey check {typed.resource}", body)
-        return emailkey.templates(await bot.emailkey.get("templates"))
-
-    async def turn(_person: Person, body: Body) -> Message:
-        """Handle the `Previous` and `Next` buttons of the template list."""
-        templates = await bot.emailkey.get("templates")
-        return emailkey.templates(templates, Wanted.of(payloads.value(body)))
-
     app.command("/emailkey")(app.commands.listener(EMAILKEY, parse_emailkey, answer))
     turns = Needs(Permission.READ, AnswerAt.CLICKED)
     app.action(ids.row_of(ids.EMAILKEY_PAGE))(app.listening.listener(turn, turns))
+
+
+async def answer(bot: Gatehouse, _person: Person, typed: EmailKeyRequest, body: Body) -> Message:
+    """Answer the `/emailkey` command."""
+    if typed.form == "check":
+        result = await bot.emailkey.check(typed.resource)
+        return with_share(result, f"/emailkey check {typed.resource}", body)
+    return emailkey.templates(await bot.emailkey.get("templates"))
+
+
+async def turn(bot: Gatehouse, _person: Person, body: Body) -> Message:
+    """Handle the `Previous` and `Next` buttons of the template list."""
+    templates = await bot.emailkey.get("templates")
+    return emailkey.templates(templates, Wanted.of(payloads.value(body)))

@@ -16,20 +16,21 @@ from handlers.payloads import Body
 from handlers.sharing import with_share
 
 
-def register(app: GatehouseApp, bot: Gatehouse) -> None:
+def register(app: GatehouseApp) -> None:
     """Register `/gatehouse`."""
-
-    async def answer(person: Person, typed: GatehouseRequest, body: Body) -> Message:
-        if typed.form == "whoami":
-            without_access = await bot.slack.people.lacks_access(person)
-            return checks.whoami(person, partial(bot.slack.people.may, person), without_access)
-        if typed.form == "status":
-            is_admin = bot.slack.people.may(person, Permission.READ_AUDIT)
-            status = checks.status(await bot.health.status(), is_for_admin=is_admin)
-            status = status.plus(lines=await count_endless(bot.testusers))
-            return with_share(status, "/gatehouse status", body)
-        entries, head = await latest(bot.database, typed.count)
-        people = await bot.slack.people.names({entry.actor for entry in entries})
-        return audit.audit(entries, head, {**people, **bot.testusers.flows.names})
-
     app.command("/gatehouse")(app.commands.listener(GATEHOUSE, parse_gatehouse, answer))
+
+
+async def answer(bot: Gatehouse, person: Person, typed: GatehouseRequest, body: Body) -> Message:
+    """Answer the `/gatehouse` command."""
+    if typed.form == "whoami":
+        without_access = await bot.slack.people.lacks_access(person)
+        return checks.whoami(person, partial(bot.slack.people.may, person), without_access)
+    if typed.form == "status":
+        is_admin = bot.slack.people.may(person, Permission.READ_AUDIT)
+        status = checks.status(await bot.health.status(), is_for_admin=is_admin)
+        status = status.plus(lines=await count_endless(bot.testusers))
+        return with_share(status, "/gatehouse status", body)
+    entries, head = await latest(bot.database, typed.count)
+    people = await bot.slack.people.names({entry.actor for entry in entries})
+    return audit.audit(entries, head, {**people, **bot.testusers.flows.names})

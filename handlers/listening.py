@@ -35,8 +35,8 @@ SUGGEST_SECONDS = 2.0
 # arrive at once.
 EVENT_SECONDS = 0.05
 
-Work = Callable[[Any, Body], Awaitable[Any]]
-"""Gets the person (None if the listener needs no permission) and Slack's payload.
+Work = Callable[[Gatehouse, Any, Body], Awaitable[Any]]
+"""Gets the bot, the person (None if the listener needs no permission), and Slack's payload.
 
 Returns the message to show, or None.
 """
@@ -44,7 +44,7 @@ Listener = Callable[..., Awaitable[Any]]
 """A listener of Bolt, which calls it with `ack` and `body`."""
 
 
-def nothing_wrong(_view: Body) -> Mapping[str, str]:
+def nothing_wrong(_bot: Gatehouse, _view: Body) -> Mapping[str, str]:
     """Return no error messages."""
     return {}
 
@@ -67,7 +67,7 @@ class Needs:
     permission: Permission | None
     place: AnswerAt = AnswerAt.BELOW
     pace: str = "clicks"
-    check: Callable[[Body], Mapping[str, str]] = nothing_wrong
+    check: Callable[[Gatehouse, Body], Mapping[str, str]] = nothing_wrong
     filled_form: Callable[[Body], Unsent] | None = None
     ack_seconds: float = 0
     is_counted: bool = True
@@ -97,7 +97,7 @@ class Listening:
         """
 
         async def listen(ack: AsyncAck, body: Body) -> BoltResponse:
-            if errors := needs.check(payloads.part(body, "view")):
+            if errors := needs.check(self._bot, payloads.part(body, "view")):
                 return await ack(response_action="errors", errors=dict(errors))
             task = self._bot.tasks.start(self.answer(work, needs, body), name_of(body))
             if needs.ack_seconds:
@@ -180,7 +180,7 @@ class Listening:
             # This can take a call to Slack.
             person = await slack.people.find(user_id, payloads.team_ids(body))
             await require(slack, person, needs.permission)
-        return await work(person, body)
+        return await work(self._bot, person, body)
 
 
 async def require(slack: SlackParts, person: Person, permission: Permission) -> None:

@@ -4,14 +4,12 @@ from bot.app import Gatehouse
 from bot.commands import ORGS
 from bot.errors import Ambiguous, NotFound
 from bot.organizations import messages as ui
-from bot.organizations.directory import OrganizationDirectory
 from bot.organizations.parse import OrgsRequest, parse_orgs
 from bot.permissions import Permission, Person
 from bot.services.calls import LIST, REFRESH, CallCause
 from bot.slack.messages import ids, replies
 from bot.slack.messages.block_kit import Message
 from bot.slack.messages.paging import Wanted
-from bot.slack.people import People
 from handlers import payloads
 from handlers.bolt import GatehouseApp
 from handlers.listening import Needs
@@ -20,79 +18,76 @@ from handlers.progress import AnswerAt
 from handlers.sharing import with_share
 
 
-def register(app: GatehouseApp, bot: Gatehouse) -> None:
+def register(app: GatehouseApp) -> None:
     """Register `/orgs` and the buttons and the menu of its answers."""
-    orgs = Orgs(bot.inventory.directory, bot.slack.people)
     listener = app.listening.listener
     turns = Needs(Permission.READ, AnswerAt.CLICKED)
     refreshes = Needs(Permission.REFRESH, AnswerAt.CLICKED)
-    app.command("/orgs")(app.commands.listener(ORGS, parse_orgs, orgs.answer))
-    app.action(ids.row_of(ids.ORGS_PAGE))(listener(orgs.turn, turns))
-    app.action(ids.ORGS_REFRESH)(listener(orgs.refresh, refreshes))
-    app.action(ids.ORGS_SHOW)(listener(orgs.show, Needs(Permission.READ)))
+    app.command("/orgs")(app.commands.listener(ORGS, parse_orgs, answer))
+    app.action(ids.row_of(ids.ORGS_PAGE))(listener(turn, turns))
+    app.action(ids.ORGS_REFRESH)(listener(refresh, refreshes))
+    app.action(ids.ORGS_SHOW)(listener(show, Needs(Permission.READ)))
 
 
-class Orgs:
-    """Answers `/orgs` and the clicks on its answers."""
+async def answer(bot: Gatehouse, person: Person, typed: OrgsRequest, body: Body) -> Message:
+    """Answer the `/orgs` command."""
+    if typed.form == "refresh":
+        return await _listed(bot, person, Wanted(), REFRESH)
+    if typed.form == "list":
+        return await _listed(bot, person, Wanted(typed.words))
+    try:
+        return await _shown(bot, person, typed.words, body)
+    except Ambiguous as several:
+        return replies.choice(several, ids.ORGS_SHOW)
+    except NotFound as none:
+        error = ORGS.misuse(none.sentence, "show")
+        raise error.suggesting(none.unknown, none.closest) from none
 
-    def __init__(self, directory: OrganizationDirectory, people: People) -> None:
-        self._directory = directory
-        self._people = people
 
-    async def answer(self, person: Person, typed: OrgsRequest, body: Body) -> Message:
-        """Answer the `/orgs` command."""
-        if typed.form == "refresh":
-            return await self._listed(person, Wanted(), REFRESH)
-        if typed.form == "list":
-            return await self._listed(person, Wanted(typed.words))
-        try:
-            return await self._shown(person, typed.words, body)
-        except Ambiguous as several:
-            return replies.choice(several, ids.ORGS_SHOW)
-        except NotFound as none:
-            error = ORGS.misuse(none.sentence, "show")
-            raise error.suggesting(none.unknown, none.closest) from none
+async def turn(bot: Gatehouse, person: Person, body: Body) -> Message:
+    """Handle the `Previous` and `Next` buttons of the organization list."""
+    return await _listed(bot, person, Wanted.of(payloads.value(body)))
 
-    async def turn(self, person: Person, body: Body) -> Message:
-        """Handle the `Previous` and `Next` buttons of the organization list."""
-        return await self._listed(person, Wanted.of(payloads.value(body)))
 
-    async def refresh(self, person: Person, body: Body) -> Message:
-        """Handle the `Refresh` button of the organization list."""
-        return await self._listed(person, Wanted.of(payloads.value(body)), REFRESH)
+async def refresh(bot: Gatehouse, person: Person, body: Body) -> Message:
+    """Handle the `Refresh` button of the organization list."""
+    return await _listed(bot, person, Wanted.of(payloads.value(body)), REFRESH)
 
-    async def show(self, person: Person, body: Body) -> Message:
-        """Handle the `Open an organization…` menu."""
-        return await self._shown(person, payloads.value(body), body)
 
-    async def _shown(self, person: Person, name: str, body: Body) -> Message:
-        cause = CallCause(LIST, person.slack_user_id)
-        directory = await self._directory.directory(cause)
-        try:
-            place = directory.find(name)
-        except NotFound:
-            # Another process may have stored a newer listing.
-            directory = await self._directory.directory(cause, look_again=True)
-            place = directory.find(name)
-        report = directory.report_on(place.data_center)
-        message = ui.one(place, report, may_check=self._people.may(person, Permission.REFRESH))
-        return with_share(message, f"/orgs show {place.key.path}", body)
+async def show(bot: Gatehouse, person: Person, body: Body) -> Message:
+    """Handle the `Open an organization…` menu."""
+    return await _shown(bot, person, payloads.value(body), body)
 
-    async def _listed(self, person: Person, wanted: Wanted, kind: str = LIST) -> Message:
-        cause = CallCause(kind, person.slack_user_id)
-        directory = await self._directory.directory(cause)
-        if wanted.text and not directory.matching(wanted.text):
-            directory = await self._directory.directory(cause, look_again=True)
-        message = ui.listing(
-            directory, wanted, may_refresh=self._people.may(person, Permission.REFRESH)
-        )
-        if not wanted.text or directory.matching(wanted.text):
-            return message
-        meant = []
-        if close := ORGS.meant(wanted.text.split()):
-            _, _, rest = wanted.text.partition(" ")
-            command_line = f"/orgs {close} {rest}".strip()
-            meant.append((command_line, command_line))
-        near = directory.closest(wanted.text)
-        meant += [(label, f"/orgs show {path}") for path, label in near.items()]
-        return replies.with_commands(message, meant)
+
+async def _shown(bot: Gatehouse, person: Person, name: str, body: Body) -> Message:
+    cause = CallCause(LIST, person.slack_user_id)
+    directory = await bot.inventory.directory.directory(cause)
+    try:
+        place = directory.find(name)
+    except NotFound:
+        # Another process may have stored a newer listing.
+        directory = await bot.inventory.directory.directory(cause, look_again=True)
+        place = directory.find(name)
+    report = directory.report_on(place.data_center)
+    message = ui.one(place, report, may_check=bot.slack.people.may(person, Permission.REFRESH))
+    return with_share(message, f"/orgs show {place.key.path}", body)
+
+
+async def _listed(bot: Gatehouse, person: Person, wanted: Wanted, kind: str = LIST) -> Message:
+    cause = CallCause(kind, person.slack_user_id)
+    directory = await bot.inventory.directory.directory(cause)
+    if wanted.text and not directory.matching(wanted.text):
+        directory = await bot.inventory.directory.directory(cause, look_again=True)
+    message = ui.listing(
+        directory, wanted, may_refresh=bot.slack.people.may(person, Permission.REFRESH)
+    )
+    if not wanted.text or directory.matching(wanted.text):
+        return message
+    meant = []
+    if close := ORGS.meant(wanted.text.split()):
+        _, _, rest = wanted.text.partition(" ")
+        command_line = f"/orgs {close} {rest}".strip()
+        meant.append((command_line, command_line))
+    near = directory.closest(wanted.text)
+    meant += [(label, f"/orgs show {path}") for path, label in near.items()]
+    return replies.with_commands(message, meant)

@@ -5,9 +5,7 @@ from bot.commands import RATELIMITS
 from bot.errors import Ambiguous, NotFound
 from bot.organizations.rules import OrganizationKey
 from bot.permissions import Permission, Person
-from bot.quotas.incidents import Alerts
 from bot.quotas.parse import RatelimitsRequest, parse_ratelimits
-from bot.quotas.ratelimits import RateLimits
 from bot.slack.messages import block_kit, ids, replies
 from bot.slack.messages.block_kit import Message
 from bot.slack.messages.paging import Wanted
@@ -19,70 +17,67 @@ from handlers.progress import AnswerAt
 from handlers.sharing import with_share
 
 
-def register(app: GatehouseApp, bot: Gatehouse) -> None:
+def register(app: GatehouseApp) -> None:
     """Register `/ratelimits`, the buttons and the menu of its answers, and those on alerts."""
-    limits = RatelimitsCommand(bot.inventory.ratelimits, bot.inventory.alerts)
     listener = app.listening.listener
     turns = Needs(Permission.READ, AnswerAt.CLICKED)
     checks = Needs(Permission.REFRESH)
-    app.command("/ratelimits")(app.commands.listener(RATELIMITS, parse_ratelimits, limits.answer))
-    app.action(ids.row_of(ids.RATELIMITS_PAGE))(listener(limits.turn, turns))
-    app.action(ids.RATELIMITS_REFRESH)(listener(limits.show, turns))
-    app.action(ids.RATELIMITS_SHOW)(listener(limits.show, Needs(Permission.READ)))
-    app.action(ids.RATELIMITS_CHECK)(listener(limits.check, checks))
-    app.action(ids.INCIDENT_MUTE)(listener(limits.mute, checks))
+    app.command("/ratelimits")(app.commands.listener(RATELIMITS, parse_ratelimits, answer))
+    app.action(ids.row_of(ids.RATELIMITS_PAGE))(listener(turn, turns))
+    app.action(ids.RATELIMITS_REFRESH)(listener(show, turns))
+    app.action(ids.RATELIMITS_SHOW)(listener(show, Needs(Permission.READ)))
+    app.action(ids.RATELIMITS_CHECK)(listener(check, checks))
+    app.action(ids.INCIDENT_MUTE)(listener(mute, checks))
 
 
-class RatelimitsCommand:
-    """Answers `/ratelimits`, and the clicks on its answers and on alerts."""
+async def answer(bot: Gatehouse, person: Person, typed: RatelimitsRequest, body: Body) -> Message:
+    """Answer the `/ratelimits` command."""
+    ratelimits = bot.inventory.ratelimits
+    if typed.form == "all":
+        return await ratelimits.overview(person)
+    try:
+        in_part = typed.form == "one"
+        place = await ratelimits.find(person, typed.organization, in_part=in_part)
+        if typed.form == "check":
+            return await ratelimits.check(person, place.key)
+        if typed.plan is not None:
+            return await ratelimits.set_plan(person, place, typed.plan)
+        return await _detail(bot, place.key, body)
+    except Ambiguous as several:
+        if typed.form == "plan":
+            raise
+        chosen = ids.RATELIMITS_CHECK if typed.form == "check" else ids.RATELIMITS_SHOW
+        return replies.choice(several, chosen)
+    except NotFound as none:
+        # The word may be a typo for `check` or `plan`.
+        kind = typed.form if typed.form in {"check", "plan"} else None
+        error = RATELIMITS.misuse(none.sentence, kind)
+        raise error.suggesting(none.unknown, none.closest) from none
 
-    def __init__(self, ratelimits: RateLimits, alerts: Alerts) -> None:
-        self._ratelimits = ratelimits
-        self._alerts = alerts
 
-    async def answer(self, person: Person, typed: RatelimitsRequest, body: Body) -> Message:
-        """Answer the `/ratelimits` command."""
-        ratelimits = self._ratelimits
-        if typed.form == "all":
-            return await ratelimits.overview(person)
-        try:
-            in_part = typed.form == "one"
-            place = await ratelimits.find(person, typed.organization, in_part=in_part)
-            if typed.form == "check":
-                return await ratelimits.check(person, place.key)
-            if typed.plan is not None:
-                return await ratelimits.set_plan(person, place, typed.plan)
-            return await self._detail(place.key, body)
-        except Ambiguous as several:
-            if typed.form == "plan":
-                raise
-            chosen = ids.RATELIMITS_CHECK if typed.form == "check" else ids.RATELIMITS_SHOW
-            return replies.choice(several, chosen)
-        except NotFound as none:
-            # The word may be a typo for `check` or `plan`.
-            kind = typed.form if typed.form in {"check", "plan"} else None
-            error = RATELIMITS.misuse(none.sentence, kind)
-            raise error.suggesting(none.unknown, none.closest) from none
+async def turn(bot: Gatehouse, person: Person, body: Body) -> Message:
+    """Handle the `Previous`, `Next` and `Refresh` buttons of the overview."""
+    return await bot.inventory.ratelimits.overview(person, Wanted.of(payloads.value(body)))
 
-    async def turn(self, person: Person, body: Body) -> Message:
-        """Handle the `Previous`, `Next` and `Refresh` buttons of the overview."""
-        return await self._ratelimits.overview(person, Wanted.of(payloads.value(body)))
 
-    async def show(self, _person: Person, body: Body) -> Message:
-        """Handle the `Open an organization…` menu and the `Refresh` button of one organization."""
-        return await self._detail(_key_in(body), body)
+async def show(bot: Gatehouse, _person: Person, body: Body) -> Message:
+    """Handle the `Open an organization…` menu and the `Refresh` button of one organization."""
+    return await _detail(bot, _key_in(body), body)
 
-    async def _detail(self, key: OrganizationKey, body: Body) -> Message:
-        detail = await self._ratelimits.detail(key)
-        return with_share(detail, f"/ratelimits {key.path}", body)
 
-    async def check(self, person: Person, body: Body) -> Message:
-        """Handle `Check now`: make a test call or, during a block, show stored data."""
-        return await self._ratelimits.check(person, _key_in(body))
+async def _detail(bot: Gatehouse, key: OrganizationKey, body: Body) -> Message:
+    detail = await bot.inventory.ratelimits.detail(key)
+    return with_share(detail, f"/ratelimits {key.path}", body)
 
-    async def mute(self, person: Person, body: Body) -> Message:
-        """Handle the `Mute 1 h` button on an alert."""
-        return await self._alerts.mute(person, block_kit.number_of(payloads.value(body)))
+
+async def check(bot: Gatehouse, person: Person, body: Body) -> Message:
+    """Handle `Check now`: make a test call or, during a block, show stored data."""
+    return await bot.inventory.ratelimits.check(person, _key_in(body))
+
+
+async def mute(bot: Gatehouse, person: Person, body: Body) -> Message:
+    """Handle the `Mute 1 h` button on an alert."""
+    return await bot.inventory.alerts.mute(person, block_kit.number_of(payloads.value(body)))
 
 
 def _key_in(body: Body) -> OrganizationKey:

@@ -2,6 +2,7 @@
 
 import secrets
 from dataclasses import replace
+from functools import partial
 
 from bot.app import Gatehouse
 from bot.errors import Conflict, Refused, SlackError, SlackUnreachable
@@ -10,6 +11,7 @@ from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import Message
 from handlers import payloads
 from handlers.bolt import GatehouseApp
+from handlers.commands import Commands
 from handlers.listening import Needs
 from handlers.payloads import Body
 
@@ -35,30 +37,31 @@ def with_share(message: Message, command: str, body: Body) -> Message:
     return message.plus(block_kit.actions(share))
 
 
-def register(app: GatehouseApp, bot: Gatehouse) -> None:
+def register(app: GatehouseApp) -> None:
     """Register the button."""
+    work = partial(share, app.commands)
+    app.action(ids.SHARE)(app.listening.listener(work, Needs(Permission.READ)))
+
+
+async def share(commands: Commands, bot: Gatehouse, person: Person, body: Body) -> None:
+    """Post the answer as a viewer sees it now, unless it has been shared before."""
     received = bot.slack.received
-
-    async def share(person: Person, body: Body) -> None:
-        """Post the answer as a viewer sees it now, unless it has been shared before."""
-        answer_id, _, command = payloads.value(body).partition(" ")
-        await _require_channel(bot, payloads.channel_id(body))
-        viewer = replace(person, roles=frozenset({Role.VIEWER}), groups=frozenset())
-        answer = await app.commands.run(command, viewer, {})
-        now = await bot.database.now()
-        shared_by = f"Shared by {text.escape(person.name, 80)} · {text.time(now)}"
-        message = (answer or Message("")).without_buttons().plus(block_kit.context(shared_by))
-        if not await received.claim(f"share:{answer_id}"):
-            raise Conflict(SHARED_BEFORE)
-        try:
-            await bot.slack.replies.share(payloads.response_url(body), message)
-        except SlackUnreachable as error:
-            raise Conflict(UNSURE) from error
-        except SlackError:
-            await received.release(f"share:{answer_id}")
-            raise
-
-    app.action(ids.SHARE)(app.listening.listener(share, Needs(Permission.READ)))
+    answer_id, _, command = payloads.value(body).partition(" ")
+    await _require_channel(bot, payloads.channel_id(body))
+    viewer = replace(person, roles=frozenset({Role.VIEWER}), groups=frozenset())
+    answer = await commands.run(command, viewer, {})
+    now = await bot.database.now()
+    shared_by = f"Shared by {text.escape(person.name, 80)} · {text.time(now)}"
+    message = (answer or Message("")).without_buttons().plus(block_kit.context(shared_by))
+    if not await received.claim(f"share:{answer_id}"):
+        raise Conflict(SHARED_BEFORE)
+    try:
+        await bot.slack.replies.share(payloads.response_url(body), message)
+    except SlackUnreachable as error:
+        raise Conflict(UNSURE) from error
+    except SlackError:
+        await received.release(f"share:{answer_id}")
+        raise
 
 
 async def _require_channel(bot: Gatehouse, channel_id: str) -> None:

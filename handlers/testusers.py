@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from bot.app import Gatehouse
@@ -62,185 +63,184 @@ INPUTS = {
 }
 
 
-def register(app: GatehouseApp, bot: Gatehouse) -> None:
+def register(app: GatehouseApp) -> None:
     """Register `/testusers`, its form, and the buttons on cards and pages."""
-    testusers = Testusers(bot)
     listener = app.listening.listener
-    app.command("/testusers")(app.commands.listener(TESTUSERS, parse_testusers, testusers.answer))
+    app.command("/testusers")(app.commands.listener(TESTUSERS, parse_testusers, answer))
     for kind, show in PAGES.items():
         turns = Needs(TESTUSERS.permission(kind), AnswerAt.CLICKED)
-        app.action(ids.row_of(ids.testusers_page(kind)))(listener(testusers.turn(show), turns))
+        app.action(ids.row_of(ids.testusers_page(kind)))(listener(partial(turn, show), turns))
     asks = Needs(Permission.REQUEST)
-    app.shortcut(ids.CHANGE_TEST_USERS)(listener(testusers.open_form, asks))
-    app.action(ids.HOME_TESTUSERS)(listener(testusers.open_form, asks))
-    app.action(ids.TESTUSERS_EXTEND)(listener(testusers.extend, asks))
-    app.action(ids.TESTUSERS_PERSON)(listener(testusers.fill_in, asks))
-    app.action(ids.TESTUSERS_FILL)(listener(testusers.fill_in, asks))
+    app.shortcut(ids.CHANGE_TEST_USERS)(listener(open_form, asks))
+    app.action(ids.HOME_TESTUSERS)(listener(open_form, asks))
+    app.action(ids.TESTUSERS_EXTEND)(listener(extend, asks))
+    app.action(ids.TESTUSERS_PERSON)(listener(fill_in, asks))
+    app.action(ids.TESTUSERS_FILL)(listener(fill_in, asks))
     suggests = Needs(Permission.REQUEST, pace="")
-    app.options(ids.TESTUSERS_FLOW)(app.listening.suggest(testusers.suggest, suggests))
+    app.options(ids.TESTUSERS_FLOW)(app.listening.suggest(suggest, suggests))
     submits = Needs(
         Permission.REQUEST,
         AnswerAt.NEW_MESSAGE,
-        check=testusers.check_form,
+        check=check_form,
         filled_form=filled_form,
     )
-    app.view(ids.TESTUSERS_FORM)(listener(testusers.request_of_form, submits))
+    app.view(ids.TESTUSERS_FORM)(listener(request_of_form, submits))
     for act in STORED_ACTS:
-        app.action(f"{ids.TESTUSERS_ACT}{act}")(listener(testusers.store, STORED_CLICK))
+        app.action(f"{ids.TESTUSERS_ACT}{act}")(listener(store, STORED_CLICK))
     # The flow of the request decides who can deny it.
     asks_why = Needs(Permission.ASK_FOR_HELP)
-    app.action(f"{ids.TESTUSERS_ACT}{Act.DENY}")(listener(testusers.ask_why, asks_why))
+    app.action(f"{ids.TESTUSERS_ACT}{Act.DENY}")(listener(ask_why, asks_why))
     denies = replace(STORED_CLICK, check=check_denial)
-    app.view(ids.TESTUSERS_DENIAL)(listener(testusers.store_denial, denies))
+    app.view(ids.TESTUSERS_DENIAL)(listener(store_denial, denies))
 
 
-class Testusers:
-    """Answers `/testusers`, its form, and the clicks on cards and pages."""
-
-    def __init__(self, bot: Gatehouse) -> None:
-        self._bot = bot.testusers
-
-    async def answer(self, person: Person, typed: TestusersRequest, body: Body) -> Message | None:
-        """Answer `/testusers` with a page, the form, or the result of the requested change."""
-        bot = self._bot
-        if isinstance(typed, ChangeRequest):
-            try:
-                return await self._request(person, typed)
-            except GatehouseError as error:
-                if not (error.is_passing or isinstance(error, Refused | NotConfigured)):
-                    error.unsent = typed.filled.unsent()
-                raise
-        if show := PAGES.get(typed.form):
-            page = Wanted(typed.text, flow=typed.flow)
-            return await self._show(show, person, page, body)
-        if typed.form == FORM:
-            return await self.open_form(person, body)
-        if typed.form == "save_preset":
-            await presets.save_preset(bot, person, typed.text, typed.identities)
-            return notes.preset_saved(typed.text, typed.identities)
-        if typed.form == "delete_preset":
-            return notes.preset_deleted(await presets.delete_preset(bot, person, typed.text))
-        saved = await presets.every_preset(bot, person)
-        reads = await reading.reader(bot, person)
-        return notes.presets(saved, reads.show)
-
-    def turn(self, show: Show) -> Callable[[Person, Body], Awaitable[Message]]:
-        """Return the listener for the buttons that turn the pages of `show`."""
-
-        async def turn(person: Person, body: Body) -> Message:
-            page = Wanted.of(payloads.value(body))
-            return await self._show(show, person, page, body)
-
-        return turn
-
-    async def _show(self, show: Show, person: Person, page: Wanted, body: Body) -> Message:
-        message = await show(self._bot, person, page)
-        if show is not reading.listed:
-            return message
-        # What is shared is the list's first page, without a search text.
-        return with_share(message, f"/testusers list {page.flow}", body)
-
-    async def open_form(self, person: Person, body: Body) -> Message | None:
-        """Open an empty form."""
-        return await self._open_form(person, body, Prefilled())
-
-    async def _open_form(self, person: Person, body: Body, known: Prefilled) -> Message | None:
-        bot = self._bot
-        flow = None
-        with suppress(NotFound):
-            flow = bot.flows.named(known.flow) if known.flow else None
-        await asking.require_asking(bot, person, flow=flow)
-        trigger_id = payloads.text(body, "trigger_id")
-        if not trigger_id:
-            return notes.open_form()
-        if isinstance(known.until, LocalTime):
-            zone = zone_of(person.time_zone)
-            until = moment_of(known.until, bot.clock.now(), zone) if zone else None
-            passed = "" if until else f"until {known.until}"
-            known = replace(known, until=until, duration=known.duration or passed)
-        policy = bot.people.policy.of_flow(flow.sid) if flow else FlowPolicy()
-        form = forms.change_form(
-            payloads.response_url(body),
-            known,
-            flow=flow,
-            needs_reason=policy.reason is not None,
-            is_below=bool(payloads.part(body, "container")),
-        )
-        await bot.slack.open_view(trigger_id, form)
-        return None
-
-    async def fill_in(self, person: Person, body: Body) -> Message | None:
-        """Open a prefilled form."""
-        return await self._open_form(person, body, Prefilled.of(payloads.value(body)))
-
-    async def extend(self, person: Person, body: Body) -> Message | None:
-        """Open the form to extend people's access."""
-        known = await asking.extension(self._bot, Prefilled.of(payloads.value(body)))
-        return await self._open_form(person, body, known)
-
-    async def _request(self, person: Person, typed: ChangeRequest) -> Message:
-        bot = self._bot
-        asked = await asking.ask(bot, person, typed)
-        return await answer_to(bot, person, asked, has_typed_time=typed.until is not None)
-
-    async def store(self, _person: None, body: Body) -> None:
-        """Store a click on a button of a request so that a job can carry it out."""
-        action_id = payloads.text(payloads.clicked(body), "action_id")
-        act = Act(action_id.removeprefix(ids.TESTUSERS_ACT))
-        await self._store(act, payloads.value(body), body)
-
-    async def _store(self, act: Act, value: str, body: Body, reason: str = "") -> None:
-        shown = ShownRequest.of(value)
-        interaction = StoredInteraction(
-            act,
-            shown.request_id,
-            payloads.user_id(body),
-            payloads.team_ids(body),
-            payloads.response_url(body),
-            reason,
-            version=shown.version,
-        )
-        await store_click(self._bot, interaction)
-
-    async def ask_why(self, person: Person, body: Body) -> None:
-        """Handle `Deny`: if the request can still be denied, open a form that asks for a reason."""
-        shown = ShownRequest.of(payloads.value(body))
-        request = await deciding.look_to_deny(self._bot, person, shown)
-        form = forms.denial_form(request, payloads.response_url(body))
-        await self._bot.slack.open_view(payloads.text(body, "trigger_id"), form)
-
-    async def store_denial(self, _person: None, body: Body) -> None:
-        """Store a denial and its reason so that a job can deny the request."""
-        view = payloads.part(body, "view")
-        value = payloads.hidden(view, "request")
-        await self._store(Act.DENY, value, body, _reason(view))
-
-    def check_form(self, view: Body) -> Mapping[str, str]:
-        """Return error messages keyed by block ID. Slack keeps the form open if there are any."""
-        bot = self._bot
-        parsed = parse_form(_typed_form(view))
-        if isinstance(parsed, dict):
-            return {INPUTS[name]: problem for name, problem in parsed.items()}
+async def answer(
+    bot: Gatehouse, person: Person, typed: TestusersRequest, body: Body
+) -> Message | None:
+    """Answer `/testusers` with a page, the form, or the result of the requested change."""
+    parts = bot.testusers
+    if isinstance(typed, ChangeRequest):
         try:
-            problems = asking.policy_problems(bot, parsed, bot.clock.now())
+            return await _request(parts, person, typed)
+        except GatehouseError as error:
+            if not (error.is_passing or isinstance(error, Refused | NotConfigured)):
+                error.unsent = typed.filled.unsent()
+            raise
+    if show := PAGES.get(typed.form):
+        return await _page(parts, person, show, Wanted(typed.text, flow=typed.flow), body)
+    if typed.form == FORM:
+        return await open_form(bot, person, body)
+    if typed.form == "save_preset":
+        await presets.save_preset(parts, person, typed.text, typed.identities)
+        return notes.preset_saved(typed.text, typed.identities)
+    if typed.form == "delete_preset":
+        return notes.preset_deleted(await presets.delete_preset(parts, person, typed.text))
+    saved = await presets.every_preset(parts, person)
+    reads = await reading.reader(parts, person)
+    return notes.presets(saved, reads.show)
+
+
+async def turn(show: Show, bot: Gatehouse, person: Person, body: Body) -> Message:
+    """Handle the buttons that turn the pages of `show`."""
+    return await _page(bot.testusers, person, show, Wanted.of(payloads.value(body)), body)
+
+
+async def _page(parts: Parts, person: Person, show: Show, wanted: Wanted, body: Body) -> Message:
+    message = await show(parts, person, wanted)
+    if show is not reading.listed:
+        return message
+    # What is shared is the list's first page, without a search text.
+    return with_share(message, f"/testusers list {wanted.flow}", body)
+
+
+async def open_form(bot: Gatehouse, person: Person, body: Body) -> Message | None:
+    """Open an empty form."""
+    return await _open_form(bot.testusers, person, body, Prefilled())
+
+
+async def fill_in(bot: Gatehouse, person: Person, body: Body) -> Message | None:
+    """Open a prefilled form."""
+    return await _open_form(bot.testusers, person, body, Prefilled.of(payloads.value(body)))
+
+
+async def extend(bot: Gatehouse, person: Person, body: Body) -> Message | None:
+    """Open the form to extend people's access."""
+    filled = await asking.extension(bot.testusers, Prefilled.of(payloads.value(body)))
+    return await _open_form(bot.testusers, person, body, filled)
+
+
+async def _open_form(parts: Parts, person: Person, body: Body, filled: Prefilled) -> Message | None:
+    flow = None
+    with suppress(NotFound):
+        flow = parts.flows.named(filled.flow) if filled.flow else None
+    await asking.require_asking(parts, person, flow=flow)
+    trigger_id = payloads.text(body, "trigger_id")
+    if not trigger_id:
+        return notes.open_form()
+    if isinstance(filled.until, LocalTime):
+        zone = zone_of(person.time_zone)
+        until = moment_of(filled.until, parts.clock.now(), zone) if zone else None
+        passed = "" if until else f"until {filled.until}"
+        filled = replace(filled, until=until, duration=filled.duration or passed)
+    policy = parts.people.policy.of_flow(flow.sid) if flow else FlowPolicy()
+    form = forms.change_form(
+        payloads.response_url(body),
+        filled,
+        flow=flow,
+        needs_reason=policy.reason is not None,
+        is_below=bool(payloads.part(body, "container")),
+    )
+    await parts.slack.open_view(trigger_id, form)
+    return None
+
+
+async def _request(parts: Parts, person: Person, typed: ChangeRequest) -> Message:
+    asked = await asking.ask(parts, person, typed)
+    return await answer_to(parts, person, asked, has_typed_time=typed.until is not None)
+
+
+async def store(bot: Gatehouse, _person: None, body: Body) -> None:
+    """Store a click on a button of a request so that a job can carry it out."""
+    action_id = payloads.text(payloads.clicked(body), "action_id")
+    act = Act(action_id.removeprefix(ids.TESTUSERS_ACT))
+    await _store(bot.testusers, act, payloads.value(body), body)
+
+
+async def store_denial(bot: Gatehouse, _person: None, body: Body) -> None:
+    """Store a denial and its reason so that a job can deny the request."""
+    view = payloads.part(body, "view")
+    value = payloads.hidden(view, "request")
+    await _store(bot.testusers, Act.DENY, value, body, _reason(view))
+
+
+async def _store(parts: Parts, act: Act, value: str, body: Body, reason: str = "") -> None:
+    shown = ShownRequest.of(value)
+    interaction = StoredInteraction(
+        act,
+        shown.request_id,
+        payloads.user_id(body),
+        payloads.team_ids(body),
+        payloads.response_url(body),
+        reason,
+        version=shown.version,
+    )
+    await store_click(parts, interaction)
+
+
+async def ask_why(bot: Gatehouse, person: Person, body: Body) -> None:
+    """Handle `Deny`: if the request can still be denied, open a form that asks for a reason."""
+    shown = ShownRequest.of(payloads.value(body))
+    request = await deciding.look_to_deny(bot.testusers, person, shown)
+    form = forms.denial_form(request, payloads.response_url(body))
+    await bot.slack.client.open_view(payloads.text(body, "trigger_id"), form)
+
+
+def check_form(bot: Gatehouse, view: Body) -> Mapping[str, str]:
+    """Return error messages keyed by block ID. Slack keeps the form open if there are any."""
+    problems = parse_form(_typed_form(view))
+    if isinstance(problems, ChangeRequest):
+        try:
+            problems = asking.policy_problems(bot.testusers, problems, bot.clock.now())
         except UsageError as error:
             problems = {"until": error.sentence}
         except (NotFound, NotConfigured) as error:
             problems = {"flow": error.sentence}
-        return {INPUTS[name]: problem for name, problem in problems.items()}
+    return {INPUTS[name]: problem for name, problem in problems.items()}
 
-    async def request_of_form(self, person: Person, body: Body) -> Message | None:
-        """Make the request described in a submitted form."""
-        typed = parse_form(_typed_form(payloads.part(body, "view")))
-        if not isinstance(typed, ChangeRequest):
-            return None
-        answer = await self._request(person, typed)
-        await asking.redraw_home(self._bot, person)
-        return answer
 
-    async def suggest(self, person: Person, body: Body) -> list[SlackBlock]:
-        """Return the flows that match the text in the form's flow input."""
-        return reading.suggestions(self._bot, person, payloads.value(body))
+async def request_of_form(bot: Gatehouse, person: Person, body: Body) -> Message | None:
+    """Make the request described in a submitted form."""
+    typed = parse_form(_typed_form(payloads.part(body, "view")))
+    if not isinstance(typed, ChangeRequest):
+        return None
+    message = await _request(bot.testusers, person, typed)
+    await asking.redraw_home(bot.testusers, person)
+    return message
+
+
+async def suggest(bot: Gatehouse, person: Person, body: Body) -> list[SlackBlock]:
+    """Return the flows that match the text in the form's flow input."""
+    return reading.suggestions(bot.testusers, person, payloads.value(body))
 
 
 def filled_form(view: Body) -> Unsent:
@@ -248,7 +248,7 @@ def filled_form(view: Body) -> Unsent:
     return _typed_form(view).unsent()
 
 
-def check_denial(view: Body) -> Mapping[str, str]:
+def check_denial(_bot: Gatehouse, view: Body) -> Mapping[str, str]:
     """Return an error message if the form's reason can't be used."""
     reason = _reason(view)
     problem = reason_problem(reason) if reason else "Please give a reason."

@@ -75,7 +75,7 @@ async def test_blocks_that_slack_refuses_are_said_in_plain_text(bot, body):
 
 
 async def test_form_left_open_for_too_long_is_answered_all_the_same(bot):
-    async def answer(_person, _body):
+    async def answer(_bot, _person, _body):
         return Message("thanks")
 
     asks = Needs(Permission.ASK_FOR_HELP, AnswerAt.NEW_MESSAGE)

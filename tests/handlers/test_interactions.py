@@ -30,7 +30,7 @@ async def held_storing(bot, seconds=1.5):
     """
     stored, go_on = [], asyncio.Event()
 
-    async def keep(_person, body):
+    async def keep(_bot, _person, body):
         await go_on.wait()
         stored.append(payloads.value(body))
 
@@ -63,7 +63,7 @@ async def test_slowly_stored_click_is_acknowledged_in_time(bot):
     [(DatabaseUnavailable(), "Nothing was changed"), (KeyError("x"), "Reference: `")],
 )
 async def test_a_click_that_cannot_be_stored_gets_an_answer(bot, error, words):
-    async def keep(_person, _body):
+    async def keep(_bot, _person, _body):
         raise error
 
     message = await shown_button(bot)

@@ -145,7 +145,7 @@ async def test_stored_clicks_over_the_limit_are_not_stored():
     async with small_bot(commands_per_minute=1) as bot:
         stored = []
 
-        async def keep(_person, body):
+        async def keep(_bot, _person, body):
             stored.append(body)
 
         message = await shown_button(bot)
@@ -162,7 +162,7 @@ async def test_forms_over_the_limit_are_declined_kindly(is_stored):
     async with small_bot(commands_per_minute=1) as bot:
         done = []
 
-        async def work(_person, body):
+        async def work(_bot, _person, body):
             done.append(body)
 
         if is_stored:
@@ -188,7 +188,7 @@ async def test_forms_over_the_limit_are_declined_kindly(is_stored):
 async def test_a_type_ahead_in_trouble_gets_no_option(bot, error, monkeypatch):
     monkeypatch.setattr(listening, "SUGGEST_SECONDS", 0.1)
 
-    async def suggest(_person, _body):
+    async def suggest(_bot, _person, _body):
         if error is None:
             await asyncio.Event().wait()
         raise error

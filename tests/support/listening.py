@@ -53,10 +53,10 @@ MODAL = {
 Answer = Callable[[Any], Awaitable[Any]]
 
 
-def work(answer: Answer) -> Callable[[Any, Any], Awaitable[Any]]:
+def work(answer: Answer) -> Callable[[Any, Any, Any], Awaitable[Any]]:
     """Return work that passes Slack's payload to `answer`."""
 
-    async def listen(_person: Any, body: Any) -> Any:
+    async def listen(_bot: Any, _person: Any, body: Any) -> Any:
         return await answer(body)
 
     return listen
