@@ -27,14 +27,14 @@ class Flows:
 
     def named(self, typed: str) -> Flow:
         """Return the flow with this alias or SID, or raise NotFound and suggest similar aliases."""
-        if found := find_flow(typed, self.sids):
-            return found
+        if flow := find_flow(typed, self.sids):
+            return flow
         self.service()
-        known = ", ".join(sorted(self.sids)[:FLOWS_NAMED]) or "an alias"
-        hint = f"Use {known}, or a SID, which is FW followed by 32 hexadecimal digits."
+        aliases = sorted(self.sids)
+        names = ", ".join(aliases[:FLOWS_NAMED]) or "an alias"
+        hint = f"Use {names}, or a SID, which is FW followed by 32 hexadecimal digits."
         error = NotFound(f"I don't know a flow called “{typed[:80]}”. {hint}")
-        near = closest(typed, sorted(self.sids), FLOWS_MEANT)
-        raise error.suggesting(typed, dict.fromkeys(near, ""))
+        raise error.suggesting(typed, dict.fromkeys(closest(typed, aliases, FLOWS_MEANT), ""))
 
     def now(self, flow: Flow) -> Flow:
         """Return the flow, with its alias if the current settings contain one."""

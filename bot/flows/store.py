@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, func, select
+from sqlalchemy import ColumnElement, bindparam, func, select
 
 from bot.flows.rules.lists import FlowList
 from bot.flows.tables import flow_lists
@@ -38,21 +38,19 @@ async def lock_flow(tx: Transaction, flow_key: str) -> None:
 
 async def lists_from(tx: Transaction, flow_key: str, list_id: int) -> list[FlowList]:
     """Return a flow's lists from the one with this ID to the latest."""
-    return await _lists(tx, _FROM, {"its_flow": flow_key, "first": list_id})
+    rows = await tx.connection.execute(_FROM, {"its_flow": flow_key, "first": list_id})
+    return [list_of(row) for row in rows]
 
 
 async def latest_list(tx: Transaction, flow_key: str) -> FlowList | None:
     """Return a flow's latest list, or None if the bot doesn't know any."""
-    return next(iter(await _lists(tx, _LATEST, {"its_flow": flow_key})), None)
+    row = (await tx.connection.execute(_LATEST, {"its_flow": flow_key})).first()
+    return list_of(row) if row else None
 
 
 async def latest_size(tx: Transaction, flow_key: str) -> int:
     """Return the number of people on a flow's latest list."""
     return int(await tx.connection.scalar(_SIZE, {"its_flow": flow_key}) or 0)
-
-
-async def _lists(tx: Transaction, query: Select[Any], values: dict[str, Any]) -> list[FlowList]:
-    return [list_of(row) for row in await tx.connection.execute(query, values)]
 
 
 def list_of(row: Any) -> FlowList:  # noqa: ANN401 - a row of the table

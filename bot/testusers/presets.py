@@ -38,18 +38,13 @@ async def every_preset(bot: Parts, person: Person) -> list[Preset]:
 async def save_preset(bot: Parts, person: Person, name: str, identities: Sequence[str]) -> None:
     """Save a preset. It replaces an earlier one with this name."""
     await bot.people.require(person, Permission.REQUEST)
+    by = Who.of(person)
     async with bot.database.transaction() as tx:
         before = (await saved_presets(tx, [name])).get(name)
-        values = {
-            "name": name,
-            "identities": list(identities),
-            "saved_by": asdict(Who.of(person)),
-            "saved_at": await tx.now(),
-        }
-        await upsert(tx, presets, values)
-        detail = {"before": before.identities if before else (), "after": tuple(identities)}
-        entry = AuditEntry(person.slack_user_id, "preset.saved", name, detail)
-        await audit.append(tx, entry)
+        values = {"name": name, "identities": list(identities), "saved_by": asdict(by)}
+        await upsert(tx, presets, {**values, "saved_at": await tx.now()})
+        detail = {"before": before.identities if before else (), "after": identities}
+        await audit.append(tx, AuditEntry(by.slack_user_id, "preset.saved", name, detail))
 
 
 async def delete_preset(bot: Parts, person: Person, name: str) -> Preset:
@@ -61,8 +56,7 @@ async def delete_preset(bot: Parts, person: Person, name: str) -> Preset:
             raise _unknown_preset(name)
         await tx.write(delete(presets).where(presets.c.name == name))
         detail = {"before": preset.identities}
-        entry = AuditEntry(person.slack_user_id, "preset.deleted", name, detail)
-        await audit.append(tx, entry)
+        await audit.append(tx, AuditEntry(person.slack_user_id, "preset.deleted", name, detail))
     return preset
 
 

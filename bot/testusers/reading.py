@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from bot.approvals.rules import Act
+from bot.approvals.rules import Act, State
 from bot.errors import DatabaseUnavailable, NotConfigured
 from bot.flows.rules.flows import Flow, is_flow_sid
 from bot.flows.rules.identities import mask
@@ -82,7 +82,7 @@ async def history(bot: Parts, person: Person, wanted: Wanted) -> Message:
     """Return a page of a flow's requests, newest first."""
     reads, flow = await reader(bot, person), bot.flows.named(wanted.flow)
     async with bot.database.read_only() as tx:
-        found, total = await store.requests_of_flow(
+        requests, total = await store.requests_of_flow(
             tx, flow.key, limit=HISTORY_PAGE, offset=wanted.page * HISTORY_PAGE
         )
     last = last_page(total, HISTORY_PAGE)
@@ -90,21 +90,16 @@ async def history(bot: Parts, person: Person, wanted: Wanted) -> Message:
         return await history(bot, person, replace(wanted, page=last))
     needed = {Act.UNDO: Permission.REQUEST, Act.RETRY: Permission.DECIDE}
     acts = [act for act in needed if bot.people.may(person, needed[act], flow.sid)]
-    return pages.history(flow, Page(found, total, last, wanted), reads, *acts)
+    return pages.history(flow, Page(requests, total, last, wanted), reads, *acts)
 
 
 async def open_requests(bot: Parts, person: Person, wanted: Wanted) -> Message:
     """Return a page of the open requests, with the buttons that the person can use."""
-    reads = await reader(bot, person)
+    reads, channel = await reader(bot, person), bot.settings.approvals_channel
     async with bot.database.read_only() as tx:
-        offset = wanted.page * PENDING_PAGE
-        found, total = await store.pending(tx, limit=PENDING_PAGE, offset=offset)
-    last = last_page(total, PENDING_PAGE)
-    if wanted.page > last:
-        return await open_requests(bot, person, replace(wanted, page=last))
-    channel = bot.settings.approvals_channel
-    rows = [open_row(bot.people, person, request, channel) for request in found]
-    return pages.open_requests(Page(rows, total, last, wanted), reads)
+        pending = await store.requests_in(tx, State.PENDING)
+    rows = [open_row(bot.people, person, request, channel) for request in pending]
+    return pages.open_requests(Page.cut(rows, PENDING_PAGE, wanted), reads)
 
 
 async def own(bot: Parts, person: Person, wanted: Wanted) -> Message:
@@ -130,43 +125,43 @@ async def count_endless(bot: Parts) -> list[str]:
     """Return a line with the number of people whose access has no end date, unless all fails."""
     try:
         async with asyncio.timeout(COUNT_SECONDS):
-            found, unread = await _endless(bot)
+            endless, unread = await _endless(bot)
     except TimeoutError:
         return [pages.NOT_COUNTED]
     except (DatabaseUnavailable, NotConfigured):
         return []
-    return [pages.endless(len(found), unread)]
+    return [pages.endless(len(endless), unread)]
 
 
-async def _endless(bot: Parts, named: str = "") -> tuple[list[Endless], dict[Flow, str]]:
+async def _endless(bot: Parts, typed: str = "") -> tuple[list[Endless], dict[Flow, str]]:
     """Return the people whose access has no end date, and why some flows' lists can't be read.
 
     Those who have had access the longest come first. Those who were added outside Gatehouse come
     last, because nobody knows since when. All flows are those with an alias or with access.
     """
     bot.flows.service()
-    if named:
-        flows = [bot.flows.named(named)]
+    if typed:
+        flows = [bot.flows.named(typed)]
     else:
         async with bot.database.read_only() as tx:
             sids = [*await store.flows_with_access(tx), *bot.flows.sids.values()]
         flows = [*{sid.upper(): bot.flows.now(Flow(sid)) for sid in sids}.values()]
     reading = (read_list(bot, flow) for flow in flows)
     lists = await asyncio.gather(*reading, return_exceptions=True)
-    found, unread = list[Endless](), dict[Flow, str]()
+    endless, unread = list[Endless](), dict[Flow, str]()
     for flow, read in zip(flows, lists, strict=True):
         if isinstance(read, ServiceError):
             unread[flow] = read.sentence
-        elif isinstance(read, BaseException):
+            continue
+        if isinstance(read, BaseException):
             raise read
-        else:
-            for identity in read.current.identities:
-                access = read.access.get(identity)
-                is_endless = access.ends_at is None if access else identity not in read.arriving
-                if is_endless:
-                    found.append(Endless(flow, identity, access))
-    found.sort(key=lambda one: one.access.since if one.access else LATER)
-    return found, unread
+        for identity in read.current.identities:
+            access = read.access.get(identity)
+            is_endless = access.ends_at is None if access else identity not in read.arriving
+            if is_endless:
+                endless.append(Endless(flow, identity, access))
+    endless.sort(key=lambda one: one.access.since if one.access else LATER)
+    return endless, unread
 
 
 def open_row(people: People, person: Person, request: Request, approvals_channel: str) -> OpenRow:
@@ -188,12 +183,12 @@ def suggestions(bot: Parts, person: Person, typed: str) -> list[SlackBlock]:
     If no flow matches, the only option is a typed SID.
     """
     typed = typed.strip()
-    named = [(f"{alias} ({sid})", alias, sid) for alias, sid in sorted(bot.flows.sids.items())]
-    found = [flow for flow in named if typed.casefold() in flow[0].casefold()]
-    if not found and is_flow_sid(typed):
-        found = [(typed, typed, typed)]
-    return [
-        block_kit.option(shown, value)
-        for shown, value, sid in found
-        if bot.people.may(person, Permission.REQUEST, sid)
-    ][:SUGGESTIONS]
+    flows = [(f"{alias} ({sid})", alias, sid) for alias, sid in sorted(bot.flows.sids.items())]
+    matching = [flow for flow in flows if typed.casefold() in flow[0].casefold()]
+    if not matching and is_flow_sid(typed):
+        matching = [(typed, typed, typed)]
+    options = list[SlackBlock]()
+    for label, value, sid in matching:
+        if bot.people.may(person, Permission.REQUEST, sid):
+            options.append(block_kit.option(label, value))
+    return options[:SUGGESTIONS]

@@ -170,13 +170,6 @@ async def shown_as_open(tx: Transaction, now: datetime) -> list[Request]:
     return await _requests(tx, requests.c.state.in_(OPEN) | failed_lately)
 
 
-async def pending(tx: Transaction, *, limit: int, offset: int) -> tuple[list[Request], int]:
-    """Return a page of the pending requests, oldest first, and the number of pending requests."""
-    page = select(requests.c.id).where(requests.c.state == State.PENDING).order_by(*_OLDEST)
-    ids = page.limit(limit).offset(offset)
-    return await _requests(tx, requests.c.id.in_(ids)), await count_pending(tx)
-
-
 async def open_for(
     tx: Transaction, flow_key: str, spellings: Iterable[str], *states: State
 ) -> list[str]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-_SID = re.compile(r"FW[0-9a-fA-F]{32}")
+from bot.ids import FLOW_SID
 
 
 @dataclass(frozen=True)
@@ -35,4 +35,4 @@ def find_flow(typed: str, aliases: Mapping[str, str]) -> Flow | None:
 
 def is_flow_sid(text: str) -> bool:
     """Return True if the text is a flow's SID: `FW` followed by 32 hexadecimal digits."""
-    return _SID.fullmatch(text) is not None
+    return re.fullmatch(FLOW_SID, text) is not None

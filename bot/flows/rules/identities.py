@@ -70,10 +70,9 @@ def identities_problem(identities: Sequence[str]) -> str | None:
 
 def _escaped_size(identity: str) -> int:
     """Return the number of characters, including punctuation, that an identity takes on a card."""
-    shown = exactly(identity)
     # Non-ASCII identities are also shown in a readable form.
     reading = 0 if identity.isascii() else len(identity[:_READING_CHARS])
-    return _LINE_CHARS + reading + len(html.escape(shown, quote=False))
+    return _LINE_CHARS + reading + len(html.escape(exactly(identity), quote=False))
 
 
 def mask(identity: str) -> str:

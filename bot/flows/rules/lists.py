@@ -20,11 +20,6 @@ class Change:
     additions: tuple[str, ...] = ()
     removals: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        """Raise ValueError if the change adds and removes the same person."""
-        if not set(self.additions).isdisjoint(self.removals):
-            raise ValueError("somebody is both added and removed")
-
     @property
     def is_empty(self) -> bool:
         """True if the change affects nobody."""
@@ -73,9 +68,8 @@ def apply_change(listed: Sequence[str], change: Change) -> tuple[str, ...]:
     """Return the list after a change. Additions go at the end, and the rest keeps its order."""
     removed = set(change.removals)
     kept = [identity for identity in listed if identity not in removed]
-    known = set(kept)
-    new = dict.fromkeys(identity for identity in change.additions if identity not in known)
-    return (*kept, *new)
+    there = set(kept)
+    return (*kept, *(identity for identity in change.additions if identity not in there))
 
 
 def difference(before: Sequence[str], after: Sequence[str]) -> Change:

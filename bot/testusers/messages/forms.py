@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from bot.approvals.times import When
 from bot.flows.rules.flows import Flow
 from bot.slack.messages import block_kit, ids
 from bot.slack.messages.block_kit import SlackBlock
@@ -34,7 +33,7 @@ def change_form(
         needs_reason: True if changes to the flow need a reason.
         is_below: True if the reply appears below the message that the form was opened from.
     """
-    lines = [*map(as_line, filled.identities), *filled.lines]
+    lines = "\n".join([*map(as_line, filled.identities), *filled.lines])
     flows: Json = {
         "type": "external_select",
         "min_query_length": 0,
@@ -42,32 +41,40 @@ def change_form(
     }
     if name := flow.name if flow else filled.flow:
         flows["initial_option"] = block_kit.option(name, name)
-    options = [block_kit.option(kind.capitalize(), kind) for kind in ("add", "remove")]
-    chosen = block_kit.option(filled.kind.capitalize(), filled.kind)
-    changes = {"type": "static_select", "options": options, "initial_option": chosen}
+    add, remove = (block_kit.option(kind.capitalize(), kind) for kind in ("add", "remove"))
+    changes: Json = {
+        "type": "static_select",
+        "options": [add, remove],
+        "initial_option": remove if filled.kind == "remove" else add,
+    }
+    until: Json = {"type": "datetimepicker"}
+    if isinstance(filled.until, datetime):
+        until["initial_date_time"] = int(filled.until.timestamp())
     blocks = [
         _input(ids.TESTUSERS_FLOW, "Flow", flows, "Pick a flow, or paste its SID (FW…)."),
         _input(ids.TESTUSERS_CHANGE, "Change", changes),
         _input(
             ids.TESTUSERS_IDENTITIES,
             "Identities",
-            _text_input(block_kit.INPUT_CHARACTERS, "\n".join(lines), is_multiline=True),
+            _text_input(block_kit.INPUT_CHARACTERS, lines, is_multiline=True),
             "One per line, e.g. +15550100, whatsapp:+15550100 or @preset.",
         ),
-    ]
-    optional = (
-        (
+        _input(
             ids.TESTUSERS_FOR,
             "For",
             _text_input(FOR_CHARACTERS, filled.duration),
             "e.g. 30m, 2h or 3d. Leave empty for no end date.",
+            is_optional=True,
         ),
-        (ids.TESTUSERS_UNTIL, "Until", _picker(filled.until), "Use this instead of “For”."),
-    )
-    blocks += [_input(*described, is_optional=True) for described in optional]
-    reason = _text_input(MAX_REASON_CHARS, filled.reason)
-    blocks.append(_input(ids.TESTUSERS_REASON, "Reason", reason, is_optional=not needs_reason))
-    blocks.append(block_kit.context(ABOUT_TEST_USERS))
+        _input(ids.TESTUSERS_UNTIL, "Until", until, "Use this instead of “For”.", is_optional=True),
+        _input(
+            ids.TESTUSERS_REASON,
+            "Reason",
+            _text_input(MAX_REASON_CHARS, filled.reason),
+            is_optional=not needs_reason,
+        ),
+        block_kit.context(ABOUT_TEST_USERS),
+    ]
     answer = {"reply_to": reply_to, "below": "yes" if is_below else ""}
     return _modal(ids.TESTUSERS_FORM, "Test users", "Request", blocks, answer)
 
@@ -81,8 +88,8 @@ def denial_form(request: Request, reply_to: str) -> Json:
         f"{request.requester.name} will see this reason.",
     )
     asked = block_kit.section(f"{asker(request)} wants to {change_of(request)}.")
-    shown = ShownRequest(request.id, request.requested.card_version)
-    answer = {"reply_to": reply_to, "request": shown.value()}
+    value = ShownRequest(request.id, request.requested.card_version).value()
+    answer = {"reply_to": reply_to, "request": value}
     return _modal(ids.TESTUSERS_DENIAL, "Deny the request", "Deny", [asked, reason], answer)
 
 
@@ -120,13 +127,6 @@ def _input(
         "optional": is_optional,
     }
     return {**block, "hint": block_kit.plain_text(hint, 200)} if hint else block
-
-
-def _picker(at: When | None) -> SlackBlock:
-    picker = {"type": "datetimepicker"}
-    if isinstance(at, datetime):
-        return {**picker, "initial_date_time": int(at.timestamp())}
-    return picker
 
 
 def _text_input(limit: int, value: str = "", *, is_multiline: bool = False) -> SlackBlock:

@@ -125,8 +125,15 @@ def _with_end(
     filled: Prefilled, keyword: str, left: list[Word], problems: dict[str, str]
 ) -> Prefilled:
     """Return the form with a duration or time, whose words are removed from `left`."""
-    typed = [folded(word.text) for word in takewhile(_is_plain, left)]
-    end, count = ENDS[keyword](typed) or (None, _unreadable(left[: len(typed)]))
+    plain = takewhile(lambda word: not word.is_quoted and word.keyword not in KEYWORDS, left)
+    typed = [folded(word.text) for word in plain]
+    end, count = ENDS[keyword](typed) or (None, 0)
+    if end is None:
+        # The next words seem to be one duration or time that can't be read.
+        for word in left[: len(typed)]:
+            if is_person(word) or word.end - left[0].start > FOR_CHARACTERS:
+                break
+            count += 1
     said = " ".join(typed[:count])
     del left[:count]
     if keyword == "from":
@@ -146,39 +153,24 @@ def _with_end(
     return replace(filled, duration=f"{filled.duration} {keyword} {said}".strip())
 
 
-def _is_plain(word: Word) -> bool:
-    return not word.is_quoted and word.keyword not in KEYWORDS
-
-
-def _unreadable(words: Sequence[Word]) -> int:
-    """Return how many of these words seem to be one duration or time that can't be read."""
-    count = 0
-    for word in words:
-        if is_person(word) or word.end - words[0].start > FOR_CHARACTERS:
-            break
-        count += 1
-    return count
-
-
 def parse_form(form: Prefilled) -> ChangeRequest | dict[str, str]:
     """Return the change requested in a form, or a dictionary of problems keyed by input name."""
     # Messages say “for 2h”, so that can be typed here, too.
     typed = folded(form.duration).removeprefix("for ")
-    seconds = parse_duration(typed)
-    reason = " ".join(form.reason.split())
+    seconds, reason = parse_duration(typed), " ".join(form.reason.split())
     identities, presets, problem = read_lines(form.lines)
     wrong = {
         "flow": "" if form.flow else "Choose a flow.",
         "lines": problem,
         "reason": reason_problem(reason) or _end_in_reason(form),
     }
-    if typed and form.until:
-        wrong["duration"] = "Fill in “For” or “Until”, not both."
-    elif typed and not seconds:
-        wrong["duration"] = end_problem("for", typed)
     if form.kind == "remove":
         wrong["duration"] = "A duration only works with Add." if typed else ""
         wrong["until"] = "An end date only works with Add." if form.until else ""
+    elif typed and form.until:
+        wrong["duration"] = "Fill in “For” or “Until”, not both."
+    elif typed and not seconds:
+        wrong["duration"] = end_problem("for", typed)
     return {name: problem for name, problem in wrong.items() if problem} or ChangeRequest(
         form.kind,
         form.flow,
@@ -293,8 +285,7 @@ def _parse_preset(words: Sequence[Word], text: str) -> Subcommand:
     if action not in PRESET_ACTIONS:
         error = misuse("save_preset", "Choose “preset save” or “preset delete”.")
         raise error.suggesting(action, dict.fromkeys(closest(action, PRESET_ACTIONS), ""))
-    name = folded(words[1].text).removeprefix("@") if words[1:] else ""
-    more = words[2:]
+    name, more = folded(words[1].text).removeprefix("@") if words[1:] else "", words[2:]
     if not PRESET.fullmatch(f"@{name}"):
         problem = "Use up to 40 characters: a to z, digits, dots and dashes, e.g. demo-team."
         raise misuse("save_preset", f"Which preset? {problem}")
