@@ -1,7 +1,7 @@
 """Checks the Slack tokens, scopes and channels, the clock, and the people in the settings."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
 
 from bot.approvals.rules import EVERY_FLOW
@@ -117,15 +117,15 @@ async def roles(parts: CheckParts) -> list[Finding]:
         team_id = (await parts.slack.who_am_i()).team_id
     except SlackError as error:
         return [failed(ROLES, error)]
-    named = dict.fromkeys(chain(*policy.roles.values()), "ROLES")
+    places = dict.fromkeys(chain(*policy.roles.values()), "ROLES")
     for rules in policy.flow_policies.values():
-        named |= dict.fromkeys(rules.named, "FLOW_POLICIES")
-    named.pop(EVERY_FULL_MEMBER, None)
+        places |= dict.fromkeys(rules.named, "FLOW_POLICIES")
+    places.pop(EVERY_FULL_MEMBER, None)
     if policy.access_contact:
-        named.setdefault(policy.access_contact, "ACCESS_CONTACT")
+        places.setdefault(policy.access_contact, "ACCESS_CONTACT")
     people: dict[str, frozenset[str]] = {}
-    wrong = []
-    for slack_id, setting in named.items():
+    findings = []
+    for slack_id, setting in places.items():
         try:
             people[slack_id] = await _members(parts.slack, team_id, slack_id)
         except (SlackError, NotFound) as error:
@@ -133,22 +133,20 @@ async def roles(parts: CheckParts) -> list[Finding]:
             if isinstance(error, NotFound) or is_not_found(error):
                 code = "group_unknown" if slack_id.startswith("S") else "user_unknown"
             people[slack_id] = frozenset()
-            wrong.append(Finding(ROLES, code, f"{slack_id} in {setting}: {error.sentence}"))
+            findings.append(Finding(ROLES, code, f"{slack_id} in {setting}: {error.sentence}"))
     # Everybody counts as one person without a name.
-    people[EVERY_FULL_MEMBER] = _all_of(people, named) | {EVERY_FULL_MEMBER}
-    are_known = all(finding.code.endswith("_unknown") for finding in wrong)
+    people[EVERY_FULL_MEMBER] = _all_of(people, places) | {EVERY_FULL_MEMBER}
+    are_known = all(finding.code.endswith("_unknown") for finding in findings)
     # Without the flow service, there is nothing to approve.
     if are_known and not settings.missing_for("flow"):
         aliases = {settings.sid_of(alias): alias for alias in settings.flow_aliases}
-        others = ", ".join(
-            alias for sid, alias in aliases.items() if sid not in policy.flow_policies
-        )
+        others = ", ".join(aliases[sid] for sid in aliases if sid not in policy.flow_policies)
         names = {EVERY_FLOW: f"flows without their own policy{others and f' ({others})'}"}
         for sid in dict.fromkeys((EVERY_FLOW, *policy.flow_policies)):
             name = names.get(sid, f"flow {aliases.get(sid, sid)}")
-            wrong += _unapprovable(policy, sid, name, people)
-    return wrong or [
-        well(ROLES, f"{count(len(named), 'person or group', 'people and groups')} found.")
+            findings += _unapprovable(policy, sid, name, people)
+    return findings or [
+        well(ROLES, f"{count(len(places), 'person or group', 'people and groups')} found.")
     ]
 
 
@@ -166,8 +164,8 @@ async def _members(slack: SlackClient, team_id: str, slack_id: str) -> frozenset
 
 def _unapprovable(
     policy: Policy, flow_sid: str, name: str, people: Mapping[str, frozenset[str]]
-) -> Iterator[Finding]:
-    """Yield findings if nobody could ask for changes to a flow, or nobody could approve them."""
+) -> list[Finding]:
+    """Return a finding if nobody could ask for changes to a flow, or nobody could approve them."""
     rules = policy.of_flow(flow_sid)
     operators = _all_of(people, policy.holders(Permission.REQUEST))
     for key, listed in (("requesters", rules.requesters), ("auto", rules.automatic)):
@@ -176,25 +174,22 @@ def _unapprovable(
                 f"None of the people in “{key}” for {name} can make requests. Give them the"
                 " operator role in ROLES."
             )
-            yield Finding(ROLES, "nobody_can_ask", sentence)
-            return
-    requesters = (
-        policy.holders(Permission.REQUEST) if rules.requesters is None else rules.requesters
-    )
-    askers = operators & _all_of(people, requesters)
+            return [Finding(ROLES, "nobody_can_ask", sentence)]
+    askers = operators & _all_of(people, rules.requesters or people)
     approvers = _all_of(people, policy.holders(Permission.DECIDE, flow_sid))
     own = 0 if policy.allow_self_approval else 1
     most = max((len(approvers) - own * (asker in approvers) for asker in askers), default=0)
-    if most < rules.approvals_needed:
-        who = "Nobody can approve"
-        if approvers:
-            who = f"Only {', '.join(sorted(approvers)[:5])} can approve, but not their own requests"
-        needed = count(rules.approvals_needed, "approval")
-        sentence = (
-            f"No request for {name} could be approved, because each needs {needed}. {who}. Add"
-            f" people who can approve to {rules.sources.get('approvers', 'ROLES')}."
-        )
-        yield Finding(ROLES, "too_few_approvers", sentence)
+    if most >= rules.approvals_needed:
+        return []
+    who = "Nobody can approve"
+    if approvers:
+        who = f"Only {', '.join(sorted(approvers)[:5])} can approve, but not their own requests"
+    sentence = (
+        f"No request for {name} could be approved, because each needs"
+        f" {count(rules.approvals_needed, 'approval')}. {who}. Add people who can approve to"
+        f" {rules.sources.get('approvers', 'ROLES')}."
+    )
+    return [Finding(ROLES, "too_few_approvers", sentence)]
 
 
 def _all_of(people: Mapping[str, frozenset[str]], holders: Iterable[str]) -> frozenset[str]:

@@ -64,9 +64,7 @@ def toml_text(values: Mapping[str, object]) -> str:
 
 
 def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else str(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 # By the names of the environment variables.

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -155,7 +155,6 @@ EmailAuth = Annotated[
         "must be bearer or basic, because support for account passwords ended in Q4 2020",
     ),
 ]
-Json = BeforeValidator(as_json)
 Secret = Annotated[SecretStr, Field(min_length=1)]
 
 
@@ -357,7 +356,7 @@ class Settings(BaseModel):
     """The most commands per person, minute and process."""
     audit_witness: bool = True
     """Posts the audit log's last hash in Slack every day."""
-    roles: Annotated[dict[Role, tuple[SlackId, ...]], Json] = table(
+    roles: dict[Role, tuple[SlackId, ...]] = table(
         {"viewer": ["*"], "operator": ["S0TEAM"], "approver": ["U0ADA"]}
     )
     """The members of each role: users, groups, or * for all full members."""
@@ -375,15 +374,11 @@ class Settings(BaseModel):
     """The seconds to keep a list of organizations."""
     inventory_watch: bool = True
     """Looks for blocks that other programs cause."""
-    inventory_data_centers: Annotated[dict[DataCenter, DataCenterSettings], Json] = table(
-        {"eu": {"authtoken": "…"}}
-    )
+    inventory_data_centers: dict[DataCenter, DataCenterSettings] = table({"eu": {"authtoken": "…"}})
     """The credential of each data center."""
-    inventory_plans: Annotated[dict[OrganizationPath, PlanName], Json] = table(
-        {"eu/10234695": "premium"}
-    )
+    inventory_plans: dict[OrganizationPath, PlanName] = table({"eu/10234695": "premium"})
     """The plans of organizations."""
-    inventory_reserve: Annotated[dict[OrganizationPath, ReserveSettings], Json] = table(
+    inventory_reserve: dict[OrganizationPath, ReserveSettings] = table(
         {"eu/10234695": {"minute": 30, "day": 300}}
     )
     """Calls that are reserved for programs that don't use Gatehouse."""
@@ -395,11 +390,9 @@ class Settings(BaseModel):
     """The token of the flow service."""
     flow_form_field: str = Field("testUsers", pattern=r"^[A-Za-z][A-Za-z0-9_]*$")
     """The form field of updates. Some services expect TestUsers."""
-    flow_aliases: Annotated[dict[Alias, FlowSid], Json] = table(
-        {"welcome": "FW0123456789abcdef0123456789abcdef"}
-    )
+    flow_aliases: dict[Alias, FlowSid] = table({"welcome": "FW0123456789abcdef0123456789abcdef"})
     """Short names of flows."""
-    flow_policies: Annotated[dict[str, FlowPolicy], Json] = table(
+    flow_policies: dict[str, FlowPolicy] = table(
         {"welcome": {"approvers": ["U0ADA"], "longest": "7d"}}
     )
     """The policies of flows (docs/policies.md)."""
@@ -413,7 +406,7 @@ class Settings(BaseModel):
     """The gateway's port. Without it, the gateway is off."""
     gateway_host: str = "127.0.0.1"
     """The address that the gateway listens on."""
-    gateway_clients: Annotated[dict[ClientName, ClientSettings], Json] = table(
+    gateway_clients: dict[ClientName, ClientSettings] = table(
         {
             "nightly": {
                 "token_sha256": (
@@ -427,7 +420,7 @@ class Settings(BaseModel):
     )
     """The gateway's clients. `gatehouse gateway-token` creates a token."""
 
-    apis: Annotated[dict[ApiName, ApiSettings], Json] = table(
+    apis: dict[ApiName, ApiSettings] = table(
         {"xero": {"base_url": "https://api.xero.com", "token": "…", "limits": {"minute": 60}}}
     )
     """Other APIs that gateway clients can call within their limits (docs/gateway.md)."""
@@ -448,8 +441,10 @@ class Settings(BaseModel):
         field = cls.model_fields[info.field_name or ""]
         if isinstance(value, bool) and field.annotation is not bool:
             raise ValueError("must not be true or false")
-        # In the environment, a table may have several lines.
-        return _unquoted(value) if Json in field.metadata else _plain(value)
+        if get_origin(field.annotation) is not dict:
+            return _plain(value)
+        # In the environment, a table is JSON, which may have several lines.
+        return as_json(_unquoted(value))
 
     @property
     def policy(self) -> Policy:

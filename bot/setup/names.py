@@ -52,29 +52,28 @@ class Workspace:
             SettingsError: Some names match no ID or several IDs. The error lists them all.
         """
         problems: list[str] = []
-        found: dict[str, Any] = self._with_ids(table, (), problems)
+
+        def replaced(value: Any, place: tuple[str, ...]) -> Any:  # noqa: ANN401 - as in TOML
+            if isinstance(value, dict):
+                return {key: replaced(part, (*place, key)) for key, part in value.items()}
+            if isinstance(value, list):
+                return [replaced(part, place) for part in value]
+            is_channel = str(value).startswith("#") and place[-1] in CHANNELS
+            if not is_channel and not (str(value).startswith("@") and place[-1] in PEOPLE):
+                return value
+            ids, problem = (self.channels, NO_CHANNEL) if is_channel else (self.people, NO_PERSON)
+            matches = sorted(ids.get(_plain(value), ()))
+            if len(matches) == 1:
+                return matches[0]
+            if matches:
+                problem = f"“{{}}” matches {' and '.join(matches)}. Use an ID instead."
+            problems.append(f"{' → '.join(place)}: {problem.format(value)}")
+            return value
+
+        settings: dict[str, Any] = replaced(table, ())
         if problems:
             raise SettingsError(problems)
-        return found
-
-    def _with_ids(self, value: Any, place: tuple[str, ...], problems: list[str]) -> Any:  # noqa: ANN401 - as in TOML
-        if isinstance(value, dict):
-            return {
-                key: self._with_ids(part, (*place, key), problems) for key, part in value.items()
-            }
-        if isinstance(value, list):
-            return [self._with_ids(part, place, problems) for part in value]
-        is_channel = str(value).startswith("#") and place[-1] in CHANNELS
-        if not is_channel and not (str(value).startswith("@") and place[-1] in PEOPLE):
-            return value
-        known, problem = (self.channels, NO_CHANNEL) if is_channel else (self.people, NO_PERSON)
-        ids = known.get(_plain(value), set())
-        if len(ids) == 1:
-            return next(iter(ids))
-        if ids:
-            problem = f"“{{}}” matches {' and '.join(sorted(ids))}. Use an ID instead."
-        problems.append(f"{' → '.join(place)}: {problem.format(value)}")
-        return value
+        return settings
 
 
 async def look_up(token: str, slack_api_url: str) -> Workspace:
@@ -89,14 +88,13 @@ async def look_up(token: str, slack_api_url: str) -> Workspace:
                 f"Slack refuses slack_bot_token ({error.error}). {error.sentence} Install the app"
                 " from the manifest, and copy its Bot User OAuth Token."
             )
-            raise SettingsError([problem]) from None
         except SlackError as error:
             problem = f"{error.sentence} Check SLACK_API_URL and the network."
-            raise SettingsError([problem]) from None
+        raise SettingsError([problem])
 
 
 async def _look_up(slack: SlackClient) -> Workspace:
-    found = Workspace()
+    workspace = Workspace()
     people = await slack.rows("users_list", "members", limit=PAGE)
     try:
         people += await slack.rows("usergroups_list", "usergroups")
@@ -105,22 +103,17 @@ async def _look_up(slack: SlackClient) -> Workspace:
         if error.error != "plan_upgrade_required":
             raise
     for row in people:
-        _add(found, row)
+        is_gone = row.get("deleted") or row.get("is_bot") or row.get("date_delete")
+        profile = row.get("profile") or {}
+        keys = ("name", "handle", "real_name")
+        for name in (*map(row.get, keys), profile.get("display_name")):
+            if name and not is_gone:
+                workspace.people.setdefault(_plain(name), set()).add(row["id"])
     for row in await slack.rows(
         "conversations_list", "channels", types=KINDS, exclude_archived=True, limit=PAGE
     ):
-        found.channels.setdefault(_plain(row["name"]), set()).add(row["id"])
-    return found
-
-
-def _add(found: Workspace, row: Mapping[str, Any]) -> None:
-    """Add a person or a user group to `found`. Ignore bots and deleted people and groups."""
-    if row.get("deleted") or row.get("is_bot") or row.get("date_delete"):
-        return
-    keys = ("name", "handle", "real_name")
-    names = (*map(row.get, keys), (row.get("profile") or {}).get("display_name"))
-    for name in filter(None, names):
-        found.people.setdefault(_plain(name), set()).add(row["id"])
+        workspace.channels.setdefault(_plain(row["name"]), set()).add(row["id"])
+    return workspace
 
 
 def _plain(name: str) -> str:

@@ -63,6 +63,10 @@ TABLES = [
     ("docs/settings.md", [("flow_policies", "welcome", "auto"), ("gateway_clients", "nightly")]),
     ("docs/settings.md", [("inventory_data_centers", "eu"), ("inventory_reserve", "eu/1")]),
     ("docs/settings.md", [("inventory_data_centers", "eu", "oauth")]),
+    (
+        "docs/gateway.md",
+        [("apis", "xero"), ("apis", "xero", "limits"), ("apis", "xero", "reserve")],
+    ),
 ]
 
 
