@@ -1,6 +1,7 @@
 """Database queries for flows' lists."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, func, select
@@ -28,7 +29,8 @@ _FROM = (
 )
 _LATEST = select(flow_lists).where(_OF_FLOW).order_by(flow_lists.c.id.desc()).limit(1)
 _SIZE = _LATEST.with_only_columns(flow_lists.c.size)
-_ADD = flow_lists.insert().returning(flow_lists.c.id)
+_ADD = flow_lists.insert().inline()
+_ADD_FOR_ID = flow_lists.insert().returning(flow_lists.c.id)
 
 
 async def lock_flow(tx: Transaction, flow_key: str) -> None:
@@ -58,20 +60,28 @@ def list_of(row: Any) -> FlowList:  # noqa: ANN401 - a row of the table
     return FlowList(row.id, row.at, tuple(row.identities), row.is_own)
 
 
-async def add_list(
-    tx: Transaction, flow_key: str, identities: Sequence[str], *, is_own: bool = False
-) -> FlowList:
-    """Store a flow's list. The caller has called `lock_flow`."""
-    at = await tx.now()
-    values = {
+async def add_list(tx: Transaction, flow_key: str, identities: Sequence[str]) -> FlowList:
+    """Store a flow's list that was read, and return it. The caller has called `lock_flow`."""
+    row = _row(flow_key, await tx.now(), identities, is_own=False)
+    list_id = (await tx.connection.execute(_ADD_FOR_ID, row)).scalar_one()
+    return FlowList(list_id, row["at"], tuple(identities), is_own=False)
+
+
+async def note_list(
+    tx: Transaction, flow_key: str, identities: Sequence[str], *, is_own: bool
+) -> None:
+    """Store a flow's list, as `add_list` does. If `is_own` is True, the bot has sent it."""
+    await tx.write(_ADD, _row(flow_key, await tx.now(), identities, is_own=is_own))
+
+
+def _row(flow_key: str, at: datetime, identities: Sequence[str], *, is_own: bool) -> dict[str, Any]:
+    return {
         "flow_key": flow_key,
         "at": at,
         "size": len(identities),
         "identities": list(identities),
         "is_own": is_own,
     }
-    list_id = (await tx.connection.execute(_ADD, values)).scalar_one()
-    return FlowList(list_id, at, tuple(identities), is_own)
 
 
 async def see_list(

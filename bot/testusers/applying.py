@@ -114,8 +114,11 @@ class Run:
             if post is None or post.is_settled_by(listed, self.begun.at):
                 plan, gone = await self._plan(work, approved, post, listed)
                 await work.write()
+                if post is not None:
+                    await store.forget_post(tx, self.flow.key)
                 post = Post(plan, work.at) if plan else None
-                await store.keep_post(tx, self.flow.key, post)
+                if post is not None:
+                    await store.add_post(tx, self.flow.key, post)
                 payload = {MISSING: gone} if gone else {}
             if payload != self.lease.job.payload:
                 await self.lease.remember(tx, payload)
@@ -147,7 +150,7 @@ class Run:
             settling = Settling(work, self.flow, self.access)
             await settling.settle(plan, work.at, answered, spellings)
             await work.write()
-            await store.keep_post(tx, self.flow.key, None)
+            await store.forget_post(tx, self.flow.key)
             await store.forget_lists(tx, self.flow.key, work.at - CONFIRMED)
             if is_as_sent:
                 again = await self._end(work, None)
@@ -326,7 +329,9 @@ class Run:
             post = await store.post_of(tx, self.flow.key)
             if plan is not None and post is not None:
                 post = post.after(error)
-                await store.keep_post(tx, self.flow.key, post)
+                await store.forget_post(tx, self.flow.key)
+                if post is not None:
+                    await store.add_post(tx, self.flow.key, post)
             waiting = Waiting(work.at, self.flow, approved, post, self.access)
             settling = Settling(work, self.flow, self.access)
             ids = plan.request_ids if plan else [request.id for request in waiting.ready]

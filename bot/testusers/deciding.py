@@ -66,12 +66,13 @@ async def decide(bot: Parts, click: Click) -> Request:
     may_ask = await _may_still_ask(bot, request, click.act)
     rule_stands = click.act is not Act.RETRY or await _rule_stands(bot, request)
     async with bot.database.transaction() as tx:
-        request = await store.lock_request(tx, request.id) or request
+        stored, related = await store.and_related(tx, request.id, is_locked=True)
+        request = stored or request
         work = Work(bot, tx, await tx.now(), [request])
         if not rule_stands:
             request = replace(request, round=replace(request.round, rule=None))
         result = await _carry_out(work, click, request, lapsed, may_ask=may_ask)
-        await work.write()
+        await work.write(related)
     if isinstance(result, GatehouseError):
         raise result
     return result

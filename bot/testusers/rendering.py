@@ -112,16 +112,11 @@ async def answer_to_program(bot: Parts, asked: Asked) -> str:
     more = phrases.warning(bot.people.policy.of_flow(asked.flow.sid).warning)
     if request.state is State.PENDING and not await deciders(bot, request):
         more.append(phrases.NOBODY)
-    async with bot.database.read_only(sees_snapshot=False) as tx:
-        related = await related_to(tx, request) if request.state in store.OPEN else []
+    related = list[Request]()
+    if request.state in store.OPEN:
+        async with bot.database.read_only(sees_snapshot=False) as tx:
+            _, related = await store.and_related(tx, request.id)
     return notes.told_program(replace(asked, related=related), *more)
-
-
-async def related_to(tx: Transaction, request: Request) -> list[Request]:
-    """Return the other open requests for any of a request's people, oldest first."""
-    spellings = [person.spelling for person in request.people]
-    ids = await store.open_for(tx, request.flow.key, spellings, *store.OPEN)
-    return await store.requests_with(tx, [one for one in ids if one != request.id])
 
 
 class RequestMessages:
@@ -137,17 +132,16 @@ class RequestMessages:
 
     async def _card(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
         """Return the request's current card, or None if the request no longer exists."""
-        request = await store.load_request(tx, outbox_message.subject)
+        request, related = await store.and_related(tx, outbox_message.subject)
         # A change without approval gets a card only once it's applied or has failed.
         if request is None or (
             request.requested.without_approval and request.state is State.APPLYING
         ):
             return None
         bot, is_pending = self._bot, request.state is State.PENDING
-        related, already = list[Request](), list[RequestPerson]()
+        already = list[RequestPerson]()
         size = 0
         if is_pending:
-            related = await related_to(tx, request)
             current, at = await current_list(tx, request), await tx.now()
             size = len(current.identities)
             already = [person for person in request.left if not current.effect(person, at)]
@@ -159,7 +153,8 @@ class RequestMessages:
             approvers = await addressed(bot, request) if is_pending else ""
             policy = bot.people.policy.of_flow(request.flow.sid)
             needed, warning = policy.approvals_needed, policy.warning
-            return card(request, Surroundings(needed, approvers, size, related, warning, already))
+            others = related if is_pending else ()
+            return card(request, Surroundings(needed, approvers, size, others, warning, already))
 
         return Outgoing(channel_of(bot, request.flow), draw)
 
@@ -221,7 +216,7 @@ class RequestMessages:
             if not out:
                 return None
             payload["identities"] = out
-            related = await related_to(tx, request)
+            _, related = await store.and_related(tx, request.id)
         sent = await outbox.sent_card(tx, card_key(request.id))
 
         async def draw() -> Message:

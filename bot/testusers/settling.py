@@ -8,7 +8,7 @@ from bot.approvals.rules import State, can_move
 from bot.flows.rules.flows import Flow
 from bot.flows.rules.identities import plain
 from bot.flows.rules.lists import apply_change, difference
-from bot.flows.store import add_list
+from bot.flows.store import note_list
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
 from bot.testusers import store
@@ -68,11 +68,11 @@ class Settling:
         shown = plan.change.shown_in(on_list)
         if not shown.is_empty:
             latest = apply_change(plan.before.identities, shown.spelled(spellings))
-            await add_list(work.tx, self._flow.key, latest, is_own=True)
+            await note_list(work.tx, self._flow.key, latest, is_own=True)
             detail = plan_detail(plan, latest)
             work.record(AuditEntry(BOT, "flow.changed", self._flow.sid, detail))
         if latest != tuple(listed):
-            await add_list(work.tx, self._flow.key, listed)
+            await note_list(work.tx, self._flow.key, listed, is_own=False)
         edits = difference(plan.after, as_sent).without(plan.change.identities)
         for step in plan.steps:
             if shown == plan.change or step.wanted.shown_in(on_list) == step.wanted:

@@ -10,7 +10,18 @@ from hashlib import sha256
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, Select, bindparam, delete, exists, func, or_, select, text
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    bindparam,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    text,
+    union,
+)
 
 from bot.approvals.rules import OVER, State
 from bot.flows.rules.flows import Flow
@@ -92,11 +103,21 @@ _ACCESS_IN_FLOW = _ACCESS.where(_IN_FLOW)
 _ACCESS_OF_THEM = _ACCESS_IN_FLOW.where(_IS_ONE_OF_THEM)
 _NAMES_THEM = exists().where(request_people.c.request_id == requests.c.id, _IS_ONE_OF_THEM)
 _FOR_THEM = (requests.c.flow_key == bindparam("its_flow")) & _NAMES_THEM
-_OPEN_FOR_THEM = (
-    select(requests.c.id)
-    .where(requests.c.state.in_(bindparam("its_states", expanding=True)), _FOR_THEM)
-    .order_by(*_OLDEST)
+_PENDING_FOR_THEM = (
+    select(requests.c.id).where(requests.c.state == State.PENDING, _FOR_THEM).order_by(*_OLDEST)
 )
+_THEIRS = request_people.alias("theirs")
+_NAMES_THE_SAME = exists().where(
+    request_people.c.request_id == requests.c.id,
+    request_people.c.flow_key == _THEIRS.c.flow_key,
+    request_people.c.person == _THEIRS.c.person,
+    _THEIRS.c.request_id == bindparam("its_id"),
+)
+_THIS_OR_RELATED = union(
+    select(requests.c.id).where(requests.c.id == bindparam("its_id")),
+    select(requests.c.id).where(requests.c.state.in_(OPEN), _NAMES_THE_SAME),
+)
+_AND_RELATED = _REQUESTS.where(requests.c.id.in_(_THIS_OR_RELATED)).order_by(*_OLDEST, _POSITION)
 _IS_OWN = requests.c.requester_id == bindparam("its_requester")
 _NEAR = (
     select(requests.c.id, requests.c.state, _IS_OWN.label("is_own"), _FOR_THEM.label("is_for_them"))
@@ -137,14 +158,19 @@ async def requests_with(tx: Transaction, request_ids: Collection[str]) -> list[R
     return await _load(tx, _BY_ID, {"its_ids": list(request_ids)}) if request_ids else []
 
 
-async def lock_request(tx: Transaction, request_id: str) -> Request | None:
-    """Return the request, and lock its flow as `lock_flow` does. Return None if it doesn't exist.
+async def and_related(
+    tx: Transaction, request_id: str, *, is_locked: bool = False
+) -> tuple[Request | None, list[Request]]:
+    """Return the request, or None if it doesn't exist, and other open requests for its people.
 
-    It's loaded in a statement of its own, which sees what was stored before the lock was free.
+    With `is_locked`, lock the request's flow first, as `lock_flow` does. The requests are loaded in
+    a statement of its own, which sees what was stored while this one waited for the lock.
     """
-    if tx.is_postgres:
+    if is_locked and tx.is_postgres:
         await tx.write(_HOLD_FLOW, {"its_id": request_id})
-    return await load_request(tx, request_id)
+    loaded = await _load(tx, _AND_RELATED, {"its_id": request_id})
+    request = next((one for one in loaded if one.id == request_id), None)
+    return request, [one for one in loaded if one is not request]
 
 
 async def requests_and_removals(
@@ -170,12 +196,9 @@ async def shown_as_open(tx: Transaction, now: datetime) -> list[Request]:
     return await _requests(tx, requests.c.state.in_(OPEN) | failed_lately)
 
 
-async def open_for(
-    tx: Transaction, flow_key: str, spellings: Iterable[str], *states: State
-) -> list[str]:
-    """Return the IDs of a flow's requests in these states for any of these people, oldest first."""
-    values = {**_of_people(flow_key, spellings), "its_states": states}
-    return [*await tx.connection.scalars(_OPEN_FOR_THEM, values)]
+async def pending_for(tx: Transaction, flow_key: str, spellings: Iterable[str]) -> list[str]:
+    """Return the IDs of a flow's pending requests for any of these people, oldest first."""
+    return [*await tx.connection.scalars(_PENDING_FOR_THEM, _of_people(flow_key, spellings))]
 
 
 async def open_near(
@@ -411,11 +434,13 @@ async def post_of(tx: Transaction, flow_key: str) -> Post | None:
 _FORGET_POST = delete(flow_posts).where(flow_posts.c.flow_key == bindparam("its_flow"))
 
 
-async def keep_post(tx: Transaction, flow_key: str, post: Post | None) -> None:
-    """Store a POST until its outcome is known, or delete the stored POST if `post` is None."""
+async def forget_post(tx: Transaction, flow_key: str) -> None:
+    """Delete a flow's POST, because its outcome is known."""
     await tx.write(_FORGET_POST, {"its_flow": flow_key})
-    if post is None:
-        return
+
+
+async def add_post(tx: Transaction, flow_key: str, post: Post) -> None:
+    """Store a POST until its outcome is known. The flow has no other."""
     content = _PLAN.dump_python(post.plan, mode="json", exclude={"id", "before"})
     values = {
         "id": post.plan.id,

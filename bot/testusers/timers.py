@@ -33,11 +33,12 @@ async def plan(bot: Parts, tx: Transaction) -> None:
 async def run_timers(bot: Parts, job: Job, lease: Lease) -> datetime | None:
     """Fire the request's due timer, if any. Return the time of the next check, if any."""
     async with bot.database.transaction() as tx:
-        request, next_check = await store.lock_request(tx, job.subject), None
+        request, related = await store.and_related(tx, job.subject, is_locked=True)
+        next_check = None
         if request is not None:
             work = Work(bot, tx, await tx.now(), [request])
             next_check = await _check(work, request)
-            await work.write()
+            await work.write(related)
         await lease.finish(tx, next_check)
     return next_check
 

@@ -264,7 +264,7 @@ class Work:
             return
         if related is None:
             flow_key = changed[0][1].flow.key
-            ids = await store.open_for(self.tx, flow_key, spellings, State.PENDING)
+            ids = await store.pending_for(self.tx, flow_key, spellings)
         else:
             ids = [request.id for request in related if request.state is State.PENDING]
         for request_id in ids:

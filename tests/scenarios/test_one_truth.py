@@ -358,11 +358,11 @@ async def test_a_request_is_loaded_as_it_is_after_waiting_for_its_lock(postgres_
 
     async def load():
         async with database.transaction() as tx:
-            found = await store.lock_request(tx, request.id)
+            found, _ = await store.and_related(tx, request.id, is_locked=True)
             return found.version, found.people[0].over
 
     async with database.transaction() as tx:
-        stored = await store.lock_request(tx, request.id)
+        stored, _ = await store.and_related(tx, request.id, is_locked=True)
         work = Work(process, tx, await tx.now(), [stored])
         ended = stored.people[0].ended(Over.ENDED, work.at)
         work.put(replace(stored, people=(ended,)))

@@ -50,16 +50,17 @@ async def _nothing(*_: Any, **__: Any) -> None:
 def no_compare_and_set() -> None:
     """A decision overwrites what happened to its request since the person was looked up."""
     looked_at: dict[str, Any] = {}
-    real_load, real_lock = store.load_request, store.lock_request
+    real_load, real_lock = store.load_request, store.and_related
 
     async def load_request(tx: Any, request_id: str) -> Any:
         looked_at[request_id] = await real_load(tx, request_id)
         return looked_at[request_id]
 
-    async def lock_request(tx: Any, request_id: str) -> Any:
-        return looked_at.get(request_id) or await real_lock(tx, request_id)
+    async def and_related(tx: Any, request_id: str, *, is_locked: bool = False) -> Any:
+        request, related = await real_lock(tx, request_id, is_locked=is_locked)
+        return looked_at.get(request_id, request) if is_locked else request, related
 
-    store.load_request, store.lock_request = load_request, lock_request
+    store.load_request, store.and_related = load_request, and_related
 
 
 @_plant
