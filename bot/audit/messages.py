@@ -72,6 +72,7 @@ SENTENCES = {
     "request.escalated": "A change to {flow} waited too long for approval (request {subject})",
     "request.expired": "A request expired (request {subject})",
     "request.refused": "{actor} couldn't {act} a request (request {subject})",
+    "flow.sent": "Gatehouse sent {subject} a new list of test users",
     "flow.changed": "The test users of {subject} changed",
     "grant.ended": "Access to {flow} ended for {identity}",
     "grant.end_failed": "Access to {flow} expired, but Gatehouse couldn't remove it",

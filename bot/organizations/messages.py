@@ -110,7 +110,7 @@ def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> M
     if may_check:
         steps.append(("Check now", ids.RATELIMITS_CHECK))
     return Message(
-        "\n".join([f"*{text.escape(organization.name, 400)}*", *main, *rest]),
+        "\n".join([f"*{text.escape(organization.name, 400)}*", *main, *rest, *footnotes]),
         (
             block_kit.header(organization.name),
             block_kit.section("\n".join(main)),

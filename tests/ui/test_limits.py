@@ -266,6 +266,10 @@ CHANGE = {"flow": WELCOME, "additions": ["+1", "+2", "+3", "+4"], "removals": []
             ),
         ),
         (
+            recorded("flow.sent", WELCOME, actor="gatehouse", before=[], after=["+1"]),
+            "Gatehouse sent *welcome* a new list of test users · after: `+1`",
+        ),
+        (
             recorded("flow.changed", WELCOME.lower(), actor="gatehouse", before=[], after=["+1"]),
             "The test users of *welcome* changed · after: `+1`",
         ),

@@ -284,8 +284,10 @@ def tabular(
     blocks = [section(paragraph) for paragraph in paragraphs]
     if lines:
         blocks.append(table(rows, right=right))
-    blocks.append(context(" · ".join(filter(None, footnotes))))
-    return Message("\n".join([*paragraphs, *lines]), (*blocks, *row(controls)))
+    footer = " · ".join(filter(None, footnotes))
+    return Message(
+        "\n".join([*paragraphs, *lines, footer]), (*blocks, context(footer), *row(controls))
+    )
 
 
 def number_of(value: str) -> int:
