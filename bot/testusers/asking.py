@@ -44,6 +44,7 @@ MOST_OPEN_OF_PROGRAM = 10
 REPEAT = timedelta(minutes=10)
 REASON_NEEDED = "Changes to this flow need a reason. Add one, e.g. “because …” at the end."
 UNDO_ASKED = "Someone has already asked to undo this."
+ASK_INSTEAD = " An undo can't have another end, so use /testusers add."
 
 
 async def require_asking(
@@ -236,7 +237,7 @@ async def _open(
                 if is_own and earlier.state is State.PENDING and earlier.asked == request.asked:
                     related.remove(earlier)
                     return Asked(flow, dropped, earlier, related, is_repeated=True)
-        _require_allowed(policy, people, work.at)
+        _require_allowed(policy, people, work.at, "" if undo_of is None else ASK_INSTEAD)
         if undo_of is not None:
             await _require_not_undone(work, undo_of)
         request = await _decided(work, person, request, policy, own_pending)
@@ -244,10 +245,12 @@ async def _open(
     return Asked(flow, dropped, request, related)
 
 
-def _require_allowed(policy: FlowRules, people: Iterable[RequestPerson], at: datetime) -> None:
+def _require_allowed(
+    policy: FlowRules, people: Iterable[RequestPerson], at: datetime, advice: str = ""
+) -> None:
     for seconds in _lengths(people, at):
         if problem := duration_problem(policy, seconds):
-            raise Conflict(problem)
+            raise Conflict(f"{problem}{advice}")
 
 
 def _lengths(people: Iterable[RequestPerson], at: datetime) -> list[float | None]:

@@ -189,7 +189,7 @@ async def test_an_undo_gives_no_longer_access_than_the_policy_allows(database, c
     world = with_policy(database, clock, longest_seconds=24 * HOUR)
     world.service.lists[WELCOME] = ["+9"]
     request = await world.applied("remove welcome +9")
-    with pytest.raises(Conflict, match="Add an end"):
+    with pytest.raises(Conflict, match=r"Add an end.*so use /testusers add"):
         await world.undo(request)
 
 
