@@ -23,8 +23,7 @@ def content(path: Path) -> list[bytes]:
 
 
 @pytest.mark.parametrize("database_url", BOTH, indirect=True)
-async def test_idle_bot_writes_nothing_and_reads_once_a_second(database_url, monkeypatch):
-    monkeypatch.setattr("bot.home.publishing.SWEEP_EVERY", timedelta(hours=1), raising=False)
+async def test_idle_bot_writes_nothing_and_reads_once_a_second(database_url):
     async with empty_world(database_url, inventory_watch="off") as world:
         database, jobs = world.bot.database, world.bot.jobs
         pool = database.engine.pool

@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
+from bot.store.engine import insert_into
 from bot.store.types import to_microseconds
 
 revision = "0021"
@@ -114,5 +115,5 @@ def _tell(
     connection.execute(tables["outbox_messages"].insert().values(message))
     jobs = tables["jobs"]
     job = {"key": f"send:{key}", "kind": "send", "subject": key, "generation": 1, "tries": 0}
-    if not connection.scalar(sa.select(jobs.c.key).where(jobs.c.key == job["key"])):
-        connection.execute(jobs.insert().values(job | {"payload": {}, "due_at": now}))
+    new = insert_into(jobs).values(**job, payload={}, due_at=now)
+    connection.execute(new.on_conflict_do_nothing())

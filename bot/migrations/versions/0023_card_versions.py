@@ -1,4 +1,4 @@
-"""Store which version a card shows, and forget copies of cards. Simplify the Home tab's table."""
+"""Store which version a card shows, and forget copies of cards."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -14,8 +14,6 @@ COPIES = (
     "DELETE FROM outbox_messages WHERE key LIKE '%/copy/%' AND sent_at IS NULL",
     "DELETE FROM cards WHERE key LIKE '%/copy/%'",
 )
-# One job at a time now looks at all open tabs. The bot adds it at each start.
-HOMES = "DELETE FROM jobs WHERE kind IN ('home', 'homes')"
 
 
 def upgrade() -> None:
@@ -23,9 +21,3 @@ def upgrade() -> None:
         op.execute(statement)
     op.add_column("cards", sa.Column("version", sa.BigInteger, nullable=False, server_default="0"))
     op.drop_column("cards", "fingerprint")
-    op.execute(HOMES)
-    op.add_column(
-        "home_views", sa.Column("digest", sa.String(64), nullable=False, server_default="")
-    )
-    for column in ("hash", "fingerprint", "unsure_until"):
-        op.drop_column("home_views", column)

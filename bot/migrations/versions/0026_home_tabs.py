@@ -9,5 +9,5 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.execute("DELETE FROM jobs WHERE kind = 'homes'")
+    op.execute("DELETE FROM jobs WHERE kind IN ('home', 'homes')")
     op.drop_table("home_views")
