@@ -23,9 +23,8 @@ from bot.spelling import folded
 from bot.testusers import store
 from bot.testusers.lists import read_list
 from bot.testusers.messages import pages
-from bot.testusers.messages.pages import Endless, OpenRow, Reader, grouped
+from bot.testusers.messages.pages import Entry, OpenRow, Reader, grouped
 from bot.testusers.parts import Parts
-from bot.testusers.rules.people import Access
 from bot.testusers.rules.requests import Request
 
 LIST_PAGE, HISTORY_PAGE, PENDING_PAGE = 16, 5, 5
@@ -58,23 +57,28 @@ async def listed(bot: Parts, person: Person, wanted: Wanted) -> Message:
     The search text matches only the part of each identity that the person is allowed to see.
     """
     reads, flow = await reader(bot, person), bot.flows.named(wanted.flow)
-    read, searched = await read_list(bot, flow), folded(wanted.text)
-    matching = [
-        identity
-        for identity in read.current.identities
-        if searched in folded(identity if reads.sees_identities else mask(identity))
-    ]
-    matching.sort(key=lambda identity: identity not in read.access)
+    searched, matching = folded(wanted.text), list[Entry]()
+    for entry in await _entries(bot, flow):
+        if searched in folded(entry.identity if reads.sees_identities else mask(entry.identity)):
+            matching.append(entry)
+    matching.sort(key=lambda entry: entry.access is None)
     page = Page.cut(matching, LIST_PAGE, wanted)
-    held = [read.access[identity] for identity in page.items if identity in read.access]
-    granting = await _granting(bot, held)
-    return pages.listing(flow, page, read.access, read.arriving, granting, reads)
+    return pages.listing(flow, page, await _granting(bot, page.items), reads)
 
 
-async def _granting(bot: Parts, held: Iterable[Access]) -> dict[str, Request]:
+async def _entries(bot: Parts, flow: Flow) -> list[Entry]:
+    read, entries = await read_list(bot, flow), list[Entry]()
+    for identity in read.current.identities:
+        access = read.access.get(identity)
+        entries.append(Entry(flow, identity, access, identity in read.arriving))
+    return entries
+
+
+async def _granting(bot: Parts, entries: Iterable[Entry]) -> dict[str, Request]:
     """Return the requests that gave people access, keyed by ID."""
+    ids = {entry.access.request_id for entry in entries if entry.access}
     async with bot.database.read_only() as tx:
-        requests = await store.requests_with(tx, {access.request_id for access in held})
+        requests = await store.requests_with(tx, ids)
     return {request.id: request for request in requests}
 
 
@@ -117,7 +121,7 @@ async def review(bot: Parts, person: Person, wanted: Wanted) -> Message:
     await bot.people.require(person, Permission.REQUEST)
     endless, unread = await _endless(bot, wanted.flow)
     page = Page.cut(endless, REVIEW_PAGE, wanted)
-    granting = await _granting(bot, [one.access for one in page.items if one.access])
+    granting = await _granting(bot, page.items)
     return pages.review(page, unread, granting, reader_of(bot.people, person))
 
 
@@ -133,7 +137,7 @@ async def count_endless(bot: Parts) -> list[str]:
     return [pages.endless(len(endless), unread)]
 
 
-async def _endless(bot: Parts, typed: str = "") -> tuple[list[Endless], dict[Flow, str]]:
+async def _endless(bot: Parts, typed: str = "") -> tuple[list[Entry], dict[Flow, str]]:
     """Return the people whose access has no end date, and why some flows' lists can't be read.
 
     Those who have had access the longest come first. Those who were added outside Gatehouse come
@@ -146,21 +150,20 @@ async def _endless(bot: Parts, typed: str = "") -> tuple[list[Endless], dict[Flo
         async with bot.database.read_only() as tx:
             sids = [*await store.flows_with_access(tx), *bot.flows.sids.values()]
         flows = [*{sid.upper(): bot.flows.now(Flow(sid)) for sid in sids}.values()]
-    reading = (read_list(bot, flow) for flow in flows)
+    reading = (_entries(bot, flow) for flow in flows)
     lists = await asyncio.gather(*reading, return_exceptions=True)
-    endless, unread = list[Endless](), dict[Flow, str]()
-    for flow, read in zip(flows, lists, strict=True):
-        if isinstance(read, ServiceError):
-            unread[flow] = read.sentence
+    endless, unread = list[Entry](), dict[Flow, str]()
+    for flow, entries in zip(flows, lists, strict=True):
+        if isinstance(entries, ServiceError):
+            unread[flow] = entries.sentence
             continue
-        if isinstance(read, BaseException):
-            raise read
-        for identity in read.current.identities:
-            access = read.access.get(identity)
-            is_endless = access.ends_at is None if access else identity not in read.arriving
-            if is_endless:
-                endless.append(Endless(flow, identity, access))
-    endless.sort(key=lambda one: one.access.since if one.access else LATER)
+        if isinstance(entries, BaseException):
+            raise entries
+        for entry in entries:
+            access = entry.access
+            if not entry.is_arriving if access is None else access.ends_at is None:
+                endless.append(entry)
+    endless.sort(key=lambda entry: entry.access.since if entry.access else LATER)
     return endless, unread
 
 

@@ -13,7 +13,7 @@ from bot.flows.rules.lists import Change
 from bot.slack.messages.paging import Page
 from bot.testusers.messages import notes, pages
 from bot.testusers.messages.card import Surroundings, card
-from bot.testusers.messages.pages import OpenRow, Reader
+from bot.testusers.messages.pages import Entry, OpenRow, Reader
 from bot.testusers.messages.phrases import in_full, mentions
 from bot.testusers.rules.people import Access, Did, Effect, Over, RequestPerson
 from bot.testusers.rules.requests import (
@@ -209,9 +209,10 @@ def test_every_list_fits(identities) -> None:
     granting = {"1": replace(waiting({"+1": None}), round=Round((Approval(ADA, NOW),) * 3))}
     access = {one: Access("1", one, NOW, NOW + timedelta(hours=1)) for one in identities}
     for known in (access, {}):
-        page = Page(identities, len(identities), 3)
+        entries = [Entry(FLOW, one, known.get(one)) for one in identities]
+        page = Page(entries, len(entries), 3)
         for sees, asks in ((True, True), (True, False), (False, False)):
-            message = pages.listing(FLOW, page, known, (), granting, Reader(sees, asks))
+            message = pages.listing(FLOW, page, granting, Reader(sees, asks))
             hold(message)
             assert FLOW.name in message.text
             assert sees or not shown_in_full(identities, message)

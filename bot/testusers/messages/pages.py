@@ -1,6 +1,6 @@
 """The layout of the `/testusers list`, `history`, `requests`, `mine` and `review` pages."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -74,12 +74,17 @@ def grouped(granted: Iterable[tuple[Flow, Access]]) -> list[AccessGroup]:
 
 
 @dataclass(frozen=True)
-class Endless:
-    """A person whose access to a flow has no end. Without access, it's from outside Gatehouse."""
+class Entry:
+    """An entry of a flow's list, with the access of its person.
+
+    Without access, it was added outside Gatehouse, or `is_arriving` because a POST in doubt adds
+    it.
+    """
 
     flow: Flow
     identity: str
-    access: Access | None
+    access: Access | None = None
+    is_arriving: bool = False
 
 
 # A line of a page, and its button if it has one.
@@ -87,22 +92,12 @@ Row = tuple[str, SlackBlock | None]
 
 
 def listing(
-    flow: Flow,
-    page: Page[str],
-    access: Mapping[str, Access],
-    arriving: Collection[str],
-    granting: Mapping[str, Request],
-    reader: Reader,
+    flow: Flow, page: Page[Entry], granting: Mapping[str, Request], reader: Reader
 ) -> Message:
     """Return a page of a flow's test users that shows who approved them and when access ends.
 
-    Args:
-        flow: The flow.
-        page: The test users on the page. Those with access come first.
-        access: The access to the flow, keyed by spelling.
-        arriving: The people whom a POST in doubt adds.
-        granting: The requests that gave the access on the page, keyed by ID.
-        reader: The reader's permissions.
+    Those with access come first. `granting` contains the requests that gave the access on the page,
+    keyed by ID.
     """
     search = page.wanted.text
     matching = f" matching {text.code(search, 60)}" if search else ""
@@ -112,11 +107,11 @@ def listing(
         if matching and not reader.sees_identities:
             title += " Viewers can search only for the part of an identity that they see."
     rows: list[Row] = [(title, None)]
-    for identity in page.items:
-        about = ARRIVING if identity in arriving else OUTSIDE
-        if held := access.get(identity):
-            about = f"{_until(held.ends_at)} · {_by(granting[held.request_id])}"
-        rows.append((f"• {reader.show(identity, None)} · {about}", None))
+    for entry in page.items:
+        about = ARRIVING if entry.is_arriving else OUTSIDE
+        if access := entry.access:
+            about = f"{_until(access.ends_at)} · {_by(granting[access.request_id])}"
+        rows.append((f"• {reader.show(entry.identity, None)} · {about}", None))
     below = block_kit.row(form_button("Change…", flow) if reader.asks else [])
     return _message(rows, [*below, *page.turning(ids.testusers_page("list"))])
 
@@ -224,7 +219,7 @@ def endless(total: int, unread: Mapping[Flow, str]) -> str:
 
 
 def review(
-    page: Page[Endless],
+    page: Page[Entry],
     unread: Mapping[Flow, str],
     granting: Mapping[str, Request],
     reader: Reader,
@@ -239,16 +234,15 @@ def review(
         why = text.sentence(reason, 250)
         lines.append(f":warning: {flow_name(flow)} is missing here. {why}")
     message = Message.of(endless(page.total, unread), *lines)
-    for row in page.items:
-        flow, identity, about = row.flow, row.identity, OUTSIDE
-        if row.access is not None:
-            request = granting[row.access.request_id]
-            about = f"since {text.time(row.access.since)} · {_by(request)}"
-        line = f"• {brief([identity], reader.show)} on {flow_name(flow)} · {about}"
-        buttons = form_button("Set an end date", flow, [identity])
-        buttons += form_button(
-            "Remove", flow, [identity], kind="remove", action_id=ids.TESTUSERS_PERSON
-        )
+    for entry in page.items:
+        flow, people, about = entry.flow, [entry.identity], OUTSIDE
+        if access := entry.access:
+            about = f"since {text.time(access.since)} · {_by(granting[access.request_id])}"
+        line = f"• {brief(people, reader.show)} on {flow_name(flow)} · {about}"
+        buttons = [
+            *form_button("Set an end date", flow, people),
+            *form_button("Remove", flow, people, kind="remove", action_id=ids.TESTUSERS_PERSON),
+        ]
         message = message.then(Message.of(line).plus(*block_kit.row(buttons)))
     return message.plus(*page.turning(ids.testusers_page("review")))
 

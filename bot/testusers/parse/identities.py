@@ -85,18 +85,20 @@ def people_in(words: Sequence[Word], text: str) -> list[Word]:
     The marks of a list (words without a letter or a digit, and numbers such as `1.` before a word)
     are left out.
     """
-    people = list[Word]()
-    at = 0
+    people, at = list[Word](), 0
     while at < len(words):
-        word = words[at]
+        word, number = words[at], _NUMBER.match(text, words[at].start)
         is_mark = not (word.is_quoted or any(map(str.isalnum, word.text)))
-        count = 1 if is_mark and "+" not in word.text else _words_of_number(words, at, text)
-        at += count
-        is_mark |= at < len(words) and _LIST_NUMBER.fullmatch(word.text) is not None
-        if count > 1:
+        first, at = at, at + 1
+        if number and ("+" in word.text or not is_mark):
+            while at < len(words) and words[at].end <= number.end():
+                at += 1
+        if at > first + 1:
             end = words[at - 1].end
             people.append(Word(recover(text[word.start : end]), False, word.start, end))
-        elif word.is_quoted or not is_mark:
+            continue
+        is_mark |= at < len(words) and _LIST_NUMBER.fullmatch(word.text) is not None
+        if word.is_quoted or not is_mark:
             people.append(word)
     return people
 
@@ -115,9 +117,8 @@ def read_lines(lines: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...], 
     """
     identities, presets, odd, problems = list[str](), list[str](), list[str](), list[str]()
     for line in lines:
-        typed = escaped(line)
+        typed, strangers = escaped(line), list[str]()
         words = people_in(read_words(typed, commas=True), typed)
-        strangers = list[str]()
         for word in words:
             if preset := _preset_in(word):
                 presets.append(preset)
@@ -128,8 +129,8 @@ def read_lines(lines: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...], 
         if len(words) > 1 and len(strangers) == len(words):
             strangers = [line]
         elif len(words) > 1 and not problems:
-            shown = line.strip()[:NAME_CHARACTERS]
-            problems.append(f"Each identity needs a line of its own: “{shown}”.")
+            start = line.strip()[:NAME_CHARACTERS]
+            problems.append(f"Each identity needs a line of its own: “{start}”.")
         odd += strangers
     if odd:
         problems.append(_unclear(odd))
@@ -140,22 +141,13 @@ def read_lines(lines: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...], 
     return tuple(identities), tuple(dict.fromkeys(presets)), " ".join(problems)
 
 
-def _words_of_number(words: Sequence[Word], at: int, text: str) -> int:
-    """Return how many words from `at` are one phone number that was typed with spaces."""
-    number = _NUMBER.match(text, words[at].start)
-    count = 1
-    while number and at + count < len(words) and words[at + count].end <= number.end():
-        count += 1
-    return count
-
-
 def _unclear(odd: Sequence[str]) -> str:
     names = [f"“{' '.join(typed.split())[:NAME_CHARACTERS]}”" for typed in odd]
     if len(names) > WORDS_NAMED:
         names[WORDS_NAMED:] = [f"{len(names) - WORDS_NAMED} more words"]
     *first, last = names
-    named = f"{', '.join(first)} and {last} don't" if first else f"{last} doesn't"
+    what = f"{', '.join(first)} and {last} don't" if first else f"{last} doesn't"
     return (
-        f"{named} look like a phone number (+15550142, without blanks), an email address or a chat"
+        f"{what} look like a phone number (+15550142, without blanks), an email address or a chat"
         " address (whatsapp:+15550142). To use a word as it is, put it in quotes."
     )

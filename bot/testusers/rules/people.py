@@ -133,14 +133,16 @@ class RequestPerson:
         return self.stands and self.wants is Wants.ADD
 
     def end_at(self, at: datetime) -> datetime | None:
-        """Return the end of access that starts at this time, as the card shows it."""
-        if self.shown_seconds is not None:
-            return at + timedelta(seconds=self.shown_seconds)
-        return self.shown_end
+        """Return the end of the wanted access if it starts at this time, as the card shows it."""
+        if self.wants is Wants.REMOVE:
+            return None
+        if self.shown_seconds is None:
+            return self.shown_end
+        return at + timedelta(seconds=self.shown_seconds)
 
     def is_late_at(self, at: datetime) -> bool:
         """Return True if access that starts at this time would already have ended."""
-        end = self.end_at(at) if self.wants is Wants.ADD else None
+        end = self.end_at(at)
         return end is not None and end <= at
 
     def capped(self, longest_seconds: int | None, at: datetime) -> "RequestPerson":
@@ -166,9 +168,9 @@ class RequestPerson:
         `before` is the access that the person had. A wish that was already true changes nothing.
         """
         earlier_end = before.ends_at if before else None
-        end, is_made = None, was_listed
+        end = self.end_at(at)
+        is_made = was_listed
         if self.wants is Wants.ADD:
-            end = self.end_at(at)
             is_made = not was_listed or end != earlier_end
         return replace(
             self,
@@ -278,10 +280,11 @@ def inverse(
         is_listed = current.has(person.spelling)
         is_past = person.earlier_end is not None and person.earlier_end <= at
         restored = RequestPerson.added(person.spelling, person.earlier_end)
+        removed = RequestPerson.removed(person.spelling)
         if person.wants is Wants.REMOVE:
             wishes += [] if is_listed or is_past else [restored]
         elif not person.was_listed:
-            wishes.append(RequestPerson.removed(person.spelling))
+            wishes.append(removed)
         elif is_listed:
-            wishes.append(RequestPerson.removed(person.spelling) if is_past else restored)
+            wishes.append(removed if is_past else restored)
     return wishes
