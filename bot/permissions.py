@@ -135,36 +135,24 @@ class Policy:
         """
         rules = self.of_flow(flow_sid) if flow_sid else FlowRules()
         named = {person.slack_user_id} | person.groups
-        by_flow = permission is Permission.DECIDE and rules.approvers is not None
-        holders = self.holders(permission, flow_sid if by_flow else None)
         role = LEAST_ROLE.get(permission)
-        if by_flow:
-            holds = not named.isdisjoint(holders)
-        else:
-            holds = role is None or any(RANK[held] >= RANK[role] for held in person.roles)
+        holds = role is None or any(RANK[held] >= RANK[role] for held in person.roles)
+        holders, setting = self.holders(permission), "ROLES"
+        lacks = Reason.ROLE_TOO_LOW if person.roles else Reason.NO_ROLE
+        if permission is Permission.DECIDE and rules.approvers is not None:
+            holders, setting = rules.approvers, rules.sources["approvers"]
+            holds, lacks = not named.isdisjoint(holders), Reason.NOT_AN_APPROVER_OF_THIS_FLOW
         # Only the flow's requesters among the people with the role can ask for its changes.
-        requesters = rules.requesters if holds and permission is Permission.REQUEST else None
-        if requesters is not None:
-            holders = requesters
-            holds = not named.isdisjoint(holders)
+        elif permission is Permission.REQUEST and holds and rules.requesters is not None:
+            holders, setting = rules.requesters, rules.sources["requesters"]
+            holds, lacks = not named.isdisjoint(holders), Reason.NOT_A_REQUESTER_OF_THIS_FLOW
         is_own = person.slack_user_id == requester and not self.allow_self_approval
         if person.stranger is not None:
             reason = Reason.STRANGER
         elif holds:
             reason = Reason.OWN_REQUEST if is_own and role is not None else Reason.GRANTED
-        elif person.doubt is not None:
-            reason = Reason.UNKNOWN
-        elif by_flow:
-            reason = Reason.NOT_AN_APPROVER_OF_THIS_FLOW
-        elif requesters is not None:
-            reason = Reason.NOT_A_REQUESTER_OF_THIS_FLOW
         else:
-            reason = Reason.ROLE_TOO_LOW if person.roles else Reason.NO_ROLE
-        setting = "ROLES"
-        if by_flow:
-            setting = rules.sources["approvers"]
-        elif requesters is not None:
-            setting = rules.sources["requesters"]
+            reason = lacks if person.doubt is None else Reason.UNKNOWN
         return Decision(reason, permission, holders, role, setting)
 
     def holders(self, permission: Permission, flow_sid: str | None = None) -> tuple[str, ...]:

@@ -138,8 +138,7 @@ class Home:
             waiting=waiting,
             own=own[:OWN_SHOWN],
             ending=grouped(ending),
-            blocks=[(names.name_of(incident.key), incident) for incident in blocked],
-            closest=[(names.name_of(standing.key), standing) for standing in closest],
+            limits=ui.limits(names, blocked, closest),
             reviews=people.may(person, Permission.DECIDE),
         )
 
