@@ -17,8 +17,6 @@ from bot.slack.messages.text import count
 from bot.slack.people import is_not_found
 
 ROLES = "roles"
-# Slack sets one of these fields if members of other workspaces can read the channel.
-SHARED = ("is_shared", "is_ext_shared", "is_org_shared", "is_pending_ext_shared")
 
 
 async def slack_token(parts: CheckParts) -> list[Finding]:
@@ -96,7 +94,7 @@ async def _channel(parts: CheckParts, setting: Part, channel_id: str) -> Finding
     elif channel.get("is_member") is False:
         code = "bot_not_in_channel"
         problem = "exists, but the bot is not in it. Use /invite to add the bot."
-    elif any(map(channel.get, SHARED)):
+    elif parts.slack.is_shared(channel):
         code = "channel_shared"
         problem = (
             "is shared with another workspace or organization, whose members can read what"

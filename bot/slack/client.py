@@ -22,6 +22,8 @@ from bot.slack.messages.text import cut
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
+Method = Callable[..., Awaitable[AsyncSlackResponse]]
+"""A method of Slack's own client."""
 
 HTTP_TOO_MANY = 429
 LONGEST_WAIT_SECONDS = 3600.0
@@ -182,31 +184,20 @@ class SlackClient:
         self, channel_id: str, message: Message, *, thread_ts: str | None, client_msg_id: str
     ) -> tuple[str, str]:
         """Post to a channel or direct message, and return the channel ID and message timestamp."""
-        answer = await in_plain_if_need_be(
+        answer = await self._send(
+            self._web.chat_postMessage,
             message,
-            lambda version: self._call(
-                self._web.chat_postMessage,
-                channel=channel_id,
-                **version.payload(),
-                thread_ts=thread_ts,
-                client_msg_id=client_msg_id,
-                unfurl_links=False,
-                unfurl_media=False,
-            ),
+            channel=channel_id,
+            thread_ts=thread_ts,
+            client_msg_id=client_msg_id,
+            unfurl_links=False,
+            unfurl_media=False,
         )
         return str(answer.get("channel") or channel_id), str(answer.get("ts"))
 
     async def update(self, channel_id: str, message_ts: str, message: Message) -> None:
         """Edit one of the bot's messages. If `message` has no blocks, remove the old blocks."""
-        await in_plain_if_need_be(
-            message,
-            lambda version: self._call(
-                self._web.chat_update,
-                channel=channel_id,
-                ts=message_ts,
-                **version.payload(),
-            ),
-        )
+        await self._send(self._web.chat_update, message, channel=channel_id, ts=message_ts)
 
     async def open_view(self, trigger_id: str, view: Mapping[str, Any]) -> None:
         """Open a modal (`views.open`). The trigger expires after three seconds."""
@@ -223,9 +214,19 @@ class SlackClient:
         """Publish a person's Home tab (`views.publish`)."""
         await self._call(self._web.views_publish, user_id=slack_user_id, view=dict(view))
 
+    async def _send(
+        self,
+        method: Method,
+        message: Message,
+        **arguments: Any,  # noqa: ANN401 - they depend on the method
+    ) -> AsyncSlackResponse:
+        return await in_plain_if_need_be(
+            message, lambda version: self._call(method, **version.payload(), **arguments)
+        )
+
     async def _call(
         self,
-        method: Callable[..., Awaitable[AsyncSlackResponse]],
+        method: Method,
         **arguments: Any,  # noqa: ANN401 - they depend on the method
     ) -> AsyncSlackResponse:
         name = method.__name__
@@ -236,12 +237,10 @@ class SlackClient:
         try:
             answer = await method(**arguments)
         except FAILURES as cause:
-            response = cause.response if isinstance(cause, SlackApiError) else None
-            error = error_of(
-                getattr(response, "status_code", HTTP_SERVER_ERROR),
-                getattr(response, "data", None),
-                getattr(response, "headers", {}),
-            )
+            error: SlackError = SlackUnreachable()
+            if isinstance(cause, SlackApiError):
+                response: Any = cause.response
+                error = error_of(response.status_code, response.data, response.headers)
             if problem := proxy_problem(URL(self._web.base_url), cause):
                 error.sentence = f"Slack can't be reached, because {problem}"
             why = error.error if isinstance(error, SlackRefused) else error.outcome
