@@ -8,7 +8,6 @@ from dataclasses import astuple
 
 import structlog
 from aiohttp import web
-from cachetools import TTLCache
 from slack_bolt.adapter.socket_mode.async_handler import AsyncSocketModeHandler
 from yarl import URL
 
@@ -73,7 +72,7 @@ class Service:
             raise CannotStartError(str(error)) from error
         self._migrated = asyncio.Event()
         self._is_slack_tried = False
-        self._pings: SingleFlight[str, str] = SingleFlight(TTLCache(1, READY_SECONDS))
+        self._pings = SingleFlight[str, str](READY_SECONDS, bot.clock.monotonic)
         self._socket: AsyncSocketModeHandler | None = None
         self._counts: Flights[str, None] = Flights()
         self.addresses: list[str] = []

@@ -1,10 +1,11 @@
 """Background tasks that the program waits for at shutdown, and a cache for slow lookups."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
 from typing import Any, Generic, TypeVar
 
 import structlog
+from cachetools import TTLCache
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
@@ -96,12 +97,13 @@ class Flights(Generic[K, V]):
 class SingleFlight(Generic[K, V]):
     """A cache for slow lookups that runs one lookup at a time per key.
 
-    If a lookup fails, nothing is cached.
+    It keeps up to `size` values, each for so many seconds by `timer`. If a lookup fails, nothing is
+    cached.
     """
 
-    def __init__(self, cache: MutableMapping[K, V]) -> None:
-        self._cache = cache
-        self._flights: Flights[K, V] = Flights()
+    def __init__(self, seconds: float, timer: Callable[[], float], size: int = 1) -> None:
+        self._cache: TTLCache[K, V] = TTLCache(size, seconds, timer=timer)
+        self._flights = Flights[K, V]()
 
     async def get(self, key: K, load: Callable[[K], Awaitable[V]], *, fresh: bool = False) -> V:
         """Return the cached value, or load it if it isn't cached or `fresh` is True."""

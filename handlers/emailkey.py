@@ -4,23 +4,21 @@ from bot import emailkey
 from bot.app import Gatehouse
 from bot.commands import EMAILKEY
 from bot.emailkey import EmailKeyRequest, parse_emailkey
-from bot.permissions import Permission, Person
+from bot.permissions import Person
 from bot.slack.messages import ids
 from bot.slack.messages.block_kit import Message
 from bot.slack.messages.paging import Wanted
 from handlers import payloads
 from handlers.bolt import GatehouseApp
-from handlers.listening import Needs
+from handlers.listening import TURN
 from handlers.payloads import Body
-from handlers.progress import AnswerAt
 from handlers.sharing import with_share
 
 
 def register(app: GatehouseApp) -> None:
     """Register `/emailkey` and the buttons of its template list."""
     app.command("/emailkey")(app.commands.listener(EMAILKEY, parse_emailkey, answer))
-    turns = Needs(Permission.READ, AnswerAt.CLICKED)
-    app.action(ids.row_of(ids.EMAILKEY_PAGE))(app.listening.listener(turn, turns))
+    app.action(ids.row_of(ids.EMAILKEY_PAGE))(app.listening.listener(turn, TURN))
 
 
 async def answer(bot: Gatehouse, _person: Person, typed: EmailKeyRequest, body: Body) -> Message:

@@ -75,6 +75,8 @@ class Needs:
 
 # Each form of a command has a permission of its own, which `Commands` checks.
 COMMAND = Needs(Permission.ASK_FOR_HELP, AnswerAt.NEW_MESSAGE, pace="commands")
+# A button that shows another page in place of the clicked one.
+TURN = Needs(Permission.READ, AnswerAt.CLICKED)
 EVENT = Needs(None, AnswerAt.NOWHERE, pace="", ack_seconds=EVENT_SECONDS)
 # A job identifies the person and answers the click, which is only stored before.
 STORED_CLICK = Needs(None, ack_seconds=STORE_SECONDS, is_counted=False)

@@ -12,7 +12,7 @@ from bot.slack.messages.block_kit import Message
 from bot.slack.messages.paging import Wanted
 from handlers import payloads
 from handlers.bolt import GatehouseApp
-from handlers.listening import Needs
+from handlers.listening import TURN, Needs
 from handlers.payloads import Body
 from handlers.progress import AnswerAt
 from handlers.sharing import with_share
@@ -21,10 +21,9 @@ from handlers.sharing import with_share
 def register(app: GatehouseApp) -> None:
     """Register `/orgs` and the buttons and the menu of its answers."""
     listener = app.listening.listener
-    turns = Needs(Permission.READ, AnswerAt.CLICKED)
     refreshes = Needs(Permission.REFRESH, AnswerAt.CLICKED)
     app.command("/orgs")(app.commands.listener(ORGS, parse_orgs, answer))
-    app.action(ids.row_of(ids.ORGS_PAGE))(listener(turn, turns))
+    app.action(ids.row_of(ids.ORGS_PAGE))(listener(turn, TURN))
     app.action(ids.ORGS_REFRESH)(listener(refresh, refreshes))
     app.action(ids.ORGS_SHOW)(listener(show, Needs(Permission.READ)))
 

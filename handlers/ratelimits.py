@@ -11,20 +11,18 @@ from bot.slack.messages.block_kit import Message
 from bot.slack.messages.paging import Wanted
 from handlers import payloads
 from handlers.bolt import GatehouseApp
-from handlers.listening import Needs
+from handlers.listening import TURN, Needs
 from handlers.payloads import Body
-from handlers.progress import AnswerAt
 from handlers.sharing import with_share
 
 
 def register(app: GatehouseApp) -> None:
     """Register `/ratelimits`, the buttons and the menu of its answers, and those on alerts."""
     listener = app.listening.listener
-    turns = Needs(Permission.READ, AnswerAt.CLICKED)
     checks = Needs(Permission.REFRESH)
     app.command("/ratelimits")(app.commands.listener(RATELIMITS, parse_ratelimits, answer))
-    app.action(ids.row_of(ids.RATELIMITS_PAGE))(listener(turn, turns))
-    app.action(ids.RATELIMITS_REFRESH)(listener(show, turns))
+    app.action(ids.row_of(ids.RATELIMITS_PAGE))(listener(turn, TURN))
+    app.action(ids.RATELIMITS_REFRESH)(listener(show, TURN))
     app.action(ids.RATELIMITS_SHOW)(listener(show, Needs(Permission.READ)))
     app.action(ids.RATELIMITS_CHECK)(listener(check, checks))
     app.action(ids.INCIDENT_MUTE)(listener(mute, checks))

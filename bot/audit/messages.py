@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from bot.slack.messages import block_kit, text
 from bot.slack.messages.block_kit import TEXT_CHARACTERS, Message
@@ -20,8 +21,7 @@ def audit(entries: Sequence[RecordedEntry], head: str, names: Mapping[str, str])
     `names` has the names of people by Slack user ID, and of flows by uppercase SID.
     """
     if not entries:
-        markup = "The audit log is empty."
-        return Message(markup, (block_kit.section(markup),))
+        return Message.of("The audit log is empty.")
     lines = [
         text.cut(
             f"• #{entry.position} {text.time(entry.at)} – {_line(entry, names)}",
@@ -38,20 +38,19 @@ def audit(entries: Sequence[RecordedEntry], head: str, names: Mapping[str, str])
     title = f"*Last {text.count(shown, 'audit entry', 'audit entries')}*"
     if shown < len(lines):
         title += ". This message has no room for more entries."
-    fallback = text.cut("\n".join((title, *chunks)), TEXT_CHARACTERS - len(footer) - 1)
-    sections = [block_kit.section(part) for part in (title, *chunks)]
-    return Message(f"{fallback}\n{footer}", (*sections, block_kit.context(footer)))
+    message = Message.of(title).plus(block_kit.context(footer), lines=chunks)
+    fallback = text.cut(message.text, TEXT_CHARACTERS - len(footer) - 1)
+    return replace(message, text=f"{fallback}\n{footer}")
 
 
 def head_message(position: int, head: str) -> Message:
     """Return a message with the audit log's head (the latest hash), for later verification."""
     entries = text.count(position, "entry", "entries")
     command = text.code(f"gatehouse audit verify --head {head}")
-    line = (
+    return Message.of(
         f"The audit log has {entries}, and its latest hash is {text.code(head)}. To check later"
         f" that no entry has changed, run {command}"
     )
-    return Message(line, (block_kit.section(line),))
 
 
 # The sentence for each action. `{actor}`, `{subject}` and details stand for their values. Details

@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
-from cachetools import TTLCache
 
 from bot.approvals.rules import State
 from bot.errors import SlackRefused, UnknownPerson
@@ -65,9 +64,8 @@ class Home:
     approvals_channel: str
 
     def __post_init__(self) -> None:
-        self._closest: SingleFlight[str, Sequence[Standing]] = SingleFlight(
-            TTLCache(1, CLOSEST_SECONDS, timer=self.clock.monotonic)
-        )
+        timer = self.clock.monotonic
+        self._closest = SingleFlight[str, Sequence[Standing]](CLOSEST_SECONDS, timer)
 
     @property
     def kinds(self) -> dict[str, Kind]:

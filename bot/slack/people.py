@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import compress
-from typing import Any, TypeVar
+from typing import Any
 
 import structlog
 from cachetools import TTLCache
@@ -34,8 +34,6 @@ from bot.store import audit
 from bot.store.audit_entry import REFUSED, AuditEntry
 from bot.store.engine import Database
 from bot.tasks import SingleFlight
-
-V = TypeVar("V")
 
 log = structlog.get_logger(__name__)
 
@@ -127,14 +125,12 @@ class People:
     def __init__(
         self, slack: SlackClient, policy: Policy, clock: Clock, database: Database
     ) -> None:
-        def cache(size: int) -> TTLCache[str, V]:
-            return TTLCache(size, CACHE_SECONDS, timer=clock.monotonic)
-
+        seconds, timer = CACHE_SECONDS, clock.monotonic
         self._slack = slack
         self._database = database
-        self._users: SingleFlight[str, SlackUser] = SingleFlight(cache(10_000))
-        self._groups: SingleFlight[str, frozenset[str]] = SingleFlight(cache(1_000))
-        self._handles: SingleFlight[str, Mapping[str, str]] = SingleFlight(cache(1))
+        self._users = SingleFlight[str, SlackUser](seconds, timer, size=10_000)
+        self._groups = SingleFlight[str, frozenset[str]](seconds, timer, size=1_000)
+        self._handles = SingleFlight[str, Mapping[str, str]](seconds, timer)
         self.policy = policy
         self.team_id: str | None = None
         self.bot_user_id: str | None = None
@@ -194,7 +190,7 @@ class People:
             if holder == EVERY_FULL_MEMBER:
                 return True
             is_group = holder.startswith("S")
-            members = await self._group(holder, fresh=False) if is_group else {holder}
+            members = await self._group(holder) if is_group else {holder}
             if isinstance(members, SlackError):
                 return True
             for member in sorted(members.difference(besides)):
@@ -351,7 +347,7 @@ class People:
         """Return the name of a person or a group, or "" for a deactivated or deleted one."""
         try:
             if holder.startswith("S"):
-                is_gone = await self._group(holder, fresh=False) == frozenset()
+                is_gone = await self._group(holder) == frozenset()
             else:
                 is_gone = holder != EVERY_FULL_MEMBER and (await self._user(holder)).is_deleted
         except SlackError as error:
@@ -376,7 +372,7 @@ class People:
     async def _user(self, slack_user_id: str, *, fresh: bool = False) -> SlackUser:
         return await self._users.get(slack_user_id, self._slack.user, fresh=fresh)
 
-    async def _group(self, group_id: str, *, fresh: bool) -> frozenset[str] | SlackError:
+    async def _group(self, group_id: str, *, fresh: bool = False) -> frozenset[str] | SlackError:
         """Return a group's members, an empty set for a deleted group, or the error on failure."""
         try:
             return await self._groups.get(group_id, self._members, fresh=fresh)
