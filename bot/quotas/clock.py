@@ -6,6 +6,7 @@ the database's clock. Without this module, a correction forward would free slots
 correction back would keep them too long.
 """
 
+import math
 from dataclasses import dataclass
 
 import structlog
@@ -16,7 +17,7 @@ from bot.quotas import incidents
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import ledger
 from bot.quotas.tables import clocks, quota_calls
-from bot.store.engine import Database, Transaction, serialise, upsert
+from bot.store.engine import Database, serialise, upsert
 
 log = structlog.get_logger(__name__)
 
@@ -34,26 +35,29 @@ class DatabaseClock:
     """Notices that the database's clock was corrected, and moves the times of calls by as much.
 
     `_ahead` is how far the database's clock is ahead of the time since boot, as of the last look,
-    and `_stored` is what the table says.
+    and `_drift` is how far that is from what the table says.
     """
 
     clock: Clock
     terms: Terms
-    _ahead: float | None = None
-    _stored: float = 0.0
+    _ahead: float = math.nan
+    _drift: float = 0.0
     _looked_at: float = 0.0
 
     def agrees(self, now: float, asked_at: float) -> bool:
-        """Return True if the database's time is what it must be, given when it was asked for."""
-        if self._ahead is None:
-            return False
+        """Return True if the database's time is what it must be, given when it was asked for.
+
+        Before the first look, nothing agrees.
+        """
         answered_at = self.clock.since_boot()
-        drift = LEAST_STEP_SECONDS + (asked_at - self._looked_at) * MOST_DRIFT
-        if not asked_at - drift <= now - self._ahead <= answered_at + drift:
+        most = LEAST_STEP_SECONDS + (asked_at - self._looked_at) * MOST_DRIFT
+        if not asked_at - most <= now - self._ahead <= answered_at + most:
             return False
         self._looked_at = asked_at
-        self._ahead = min(max(self._ahead, now - answered_at), now - asked_at)
-        return abs(self._ahead - self._stored) < LEAST_STEP_SECONDS
+        ahead = min(max(self._ahead, now - answered_at), now - asked_at)
+        self._drift += ahead - self._ahead
+        self._ahead = ahead
+        return abs(self._drift) < LEAST_STEP_SECONDS
 
     async def follow(self, database: Database) -> None:
         """Move the times of calls if no process on any machine has done so since the correction.
@@ -63,15 +67,19 @@ class DatabaseClock:
         """
         async with database.transaction() as tx:
             await serialise(tx, "clocks")
-            ahead = await self._measure(tx)
+            samples = []
+            for _ in range(SAMPLES):
+                asked_at = self.clock.since_boot()
+                result = await tx.connection.execute(select(tx.clock), tx.clock_parameters)
+                samples.append(result.scalar_one() - asked_at)
+            ahead = min(samples)
             own = clocks.c.boot == self.clock.boot
             stored = await tx.connection.scalar(select(clocks.c.ahead).where(own))
             if stored is None:
                 newest = await tx.connection.scalar(select(func.max(quota_calls.c.reserved_at)))
                 now = ahead + self.clock.since_boot()
                 stored = ahead + max(0.0, (newest or 0.0) - now)
-            drift = 0.0 if self._ahead is None else self._ahead - self._stored
-            step = ahead - stored - drift
+            step = ahead - stored - self._drift
             if step >= LEAST_STEP_SECONDS or step <= -LEAST_STEP_BACK_SECONDS:
                 log.warning("quota.clock_corrected", seconds=round(step, 3))
                 await ledger.move(tx, step)
@@ -79,13 +87,5 @@ class DatabaseClock:
                 # The other machines' processes needn't move anything for this correction.
                 await tx.write(update(clocks).values(ahead=clocks.c.ahead + step))
             await upsert(tx, clocks, {"boot": self.clock.boot, "ahead": ahead})
-        self._ahead = self._stored = ahead
+        self._ahead, self._drift = ahead, 0.0
         self._looked_at = self.clock.since_boot()
-
-    async def _measure(self, tx: Transaction) -> float:
-        samples = []
-        for _ in range(SAMPLES):
-            asked_at = self.clock.since_boot()
-            result = await tx.connection.execute(select(tx.clock), tx.clock_parameters)
-            samples.append(result.scalar_one() - asked_at)
-        return min(samples)

@@ -110,7 +110,7 @@ class Guard:
             except DatabaseUnavailable as away:
                 log.warning("quota.not_settled", key=str(request.key), reason=away.sentence)
                 # Raise the error for a probe, because its job can retry.
-                if call.is_probe and not isinstance(error, asyncio.CancelledError):
+                if reservation.is_probe and not isinstance(error, asyncio.CancelledError):
                     raise
 
     async def reserve(self, request: CallRequest) -> Reservation | NotNow:
@@ -129,12 +129,10 @@ class Guard:
         except ClockCorrected:
             await self._database_clock.follow(self.database)
             result = await self._reserve(request)
-        if isinstance(result, Reservation) or result.code is None or not request.key.is_api:
-            return result
-        if result.free_at > result.now:
-            return result
-        # Only clients call other APIs, so the first call after a pause is the test.
-        return await self._reserve(replace(request, cause=replace(request.cause, kind=PROBE)))
+        if isinstance(result, NotNow) and request.key.is_api and result.is_pause_over:
+            # Only clients call other APIs, so the first call after a pause is the test.
+            return await self._reserve(replace(request, cause=replace(request.cause, kind=PROBE)))
+        return result
 
     async def _reserve(self, request: CallRequest) -> Reservation | NotNow:
         is_probe = request.cause.call_class is CallClass.PROBE
@@ -155,7 +153,7 @@ class Guard:
 
     async def _settle(self, ended: Sequence["_Call"]) -> Sequence[None]:
         async with self.database.autocommit() as tx:
-            await quotas.settle(tx, [(call.reservation, call.sure_age()) for call in ended])
+            await quotas.settle(tx, [(call.reservation, call.age()) for call in ended])
         return [None] * len(ended)
 
     async def give_back(self, unused: Reservation) -> None:
@@ -174,7 +172,8 @@ class Guard:
                 self.tasks.start(self._go_on_writing(), "refusals")
                 raise
             return
-        is_one_statement = not call.is_probe and call.request.cause.write is None
+        is_probe = call.reservation.is_probe
+        is_one_statement = not is_probe and call.request.cause.write is None
         is_whole = call.is_whole(error)
         if is_one_statement and not call.was_never_sent(error):
             if not is_whole:
@@ -185,7 +184,7 @@ class Guard:
         opened = self.database.autocommit if is_one_statement else self.database.transaction
         async with opened() as tx:
             await self._record(tx, call, error)
-            if call.is_probe:
+            if is_probe:
                 passed = error is None and is_whole
                 await incidents.probed(tx, call.request.key, self.terms, passed=passed)
 
@@ -197,14 +196,13 @@ class Guard:
             reported = reported_day(call.limits, now, reservation.number, in_flight)
             if reported is not None:
                 await quotas.note_reported(tx, reservation, reported)
-        age = call.seconds_since_headers()
         if call.refusal is not None:
             # Record the refusal first, while the call still counts as running.
-            await incidents.refused(tx, call.request, reservation, call.refusal, age)
+            await incidents.refused(tx, call.request, reservation, call.refusal, call.age())
         if call.was_never_sent(error):
             await quotas.give_back(tx, reservation)
         elif call.refusal is not None or call.is_whole(error):
-            await quotas.settle(tx, [(reservation, call.sure_age())])
+            await quotas.settle(tx, [(reservation, call.age())])
         if call.request.cause.write is not None:
             await writes.record(tx, reservation.organization, reservation.number, call.status)
 
@@ -255,11 +253,6 @@ class _Call(Permit):
         """Record that the service responded with a 429."""
         self.refusal = error
 
-    @property
-    def is_probe(self) -> bool:
-        """True if the call is the single test call at the end of a pause."""
-        return self.reservation.is_probe
-
     def is_whole(self, error: BaseException | None) -> bool:
         """Return True if the complete response arrived, even if it reports an error."""
         if self.headers_at is None:
@@ -273,11 +266,7 @@ class _Call(Permit):
             return self.headers_at is None
         return isinstance(error, ServiceUnreachable) and not error.sent
 
-    def sure_age(self) -> float:
+    def age(self) -> float:
         """Return the seconds that have surely passed since the response's headers arrived."""
-        return self.seconds_since_headers() * SURE_SHARE
-
-    def seconds_since_headers(self) -> float:
-        """Return the seconds since the response's headers arrived, or 0 if they haven't arrived."""
         now = self.clock.monotonic()
-        return now - (self.headers_at if self.headers_at is not None else now)
+        return (now - (now if self.headers_at is None else self.headers_at)) * SURE_SHARE

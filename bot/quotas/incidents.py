@@ -3,7 +3,7 @@
 `refused` and `probed` run in the transaction that records the call's outcome.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from bot.errors import NotConfigured, NotFound, OrganizationBlocked, QuotaExhausted
@@ -19,7 +19,7 @@ from bot.quotas.rules.limits import (
     limit_in_message,
     lowered,
 )
-from bot.quotas.rules.quota import BlockCode, Blocks, IncidentDetail, InUse, Terms
+from bot.quotas.rules.quota import BlockCode, Blocks, Incident, IncidentDetail, InUse, Terms
 from bot.quotas.rules.use import Standing
 from bot.quotas.store import accounts, incidents
 from bot.quotas.store import ledger as quotas
@@ -120,22 +120,25 @@ async def probed(tx: Transaction, key: OrganizationKey, terms: Terms, *, passed:
     await _become(tx, account, Blocks() if passed else account.blocks.unclear(account.now))
 
 
-async def _become(tx: Transaction, account: Standing, blocks: Blocks) -> None:
-    """Save the organization's blocks, and update its probe job and alerts."""
+async def _become(tx: Transaction, account: Standing, blocks: Blocks, *, because: str = "") -> None:
+    """Save the organization's blocks, and update its probe job and alerts.
+
+    `because` says why calls are no longer possible, if the blocks end for that reason.
+    """
     await quotas.save_blocks(tx, account, blocks)
+    alerts = await incidents.all_open(tx, account.id)
     if (block := blocks.longest) is not None:
         # Another API's test call is the first call of a client after the pause.
         if not account.key.is_api:
             await jobs.put(tx, _probe_job(account, datetime.fromtimestamp(block.until, UTC)))
-        ids = await incidents.open_ids(tx, account.id)
     else:
         # This also drops a job that was scheduled by a refusal during the probe.
         await jobs.drop(tx, f"{PROBE_JOB}:{account.id}")
-        ids = await incidents.close_all(tx, account.id)
-    for card in map(card_message, ids):
+        await incidents.close_all(tx, account.id, because)
+    for card in map(card_message, alerts):
         await outbox.put(tx, card)
         if not blocks:
-            await outbox.put(tx, OutboxMessage(card.key, NOTE, card.subject))
+            await outbox.put(tx, replace(card, kind=NOTE))
 
 
 def _probe_job(account: Standing, due_at: datetime) -> Job:
@@ -144,14 +147,14 @@ def _probe_job(account: Standing, due_at: datetime) -> Job:
 
 async def move(tx: Transaction, terms: Terms, seconds: float) -> None:
     """Move all pauses, because the database's clock was corrected by this many seconds."""
-    for account in await accounts.load_all(tx, terms):
+    for account in (await accounts.load_all(tx, terms)).values():
         if account.blocks:
             await _become(tx, account, account.blocks.moved(seconds))
 
 
-def card_message(incident_id: int) -> OutboxMessage:
+def card_message(incident: Incident) -> OutboxMessage:
     """Return an outbox message that updates the incident's alert."""
-    return OutboxMessage(f"{incidents.CARD_PREFIX}{incident_id}", CARD, str(incident_id))
+    return OutboxMessage(f"{incidents.CARD_PREFIX}{incident.id}", CARD, str(incident.id))
 
 
 @dataclass(frozen=True)
@@ -168,7 +171,7 @@ class Probes:
 
     async def plan(self, tx: Transaction) -> None:
         """Add a job for each blocked API that was removed, because no client makes a test call."""
-        for account in await accounts.load_all(tx, self.terms):
+        for account in (await accounts.load_all(tx, self.terms)).values():
             is_removed = account.key.is_api and account.key.organization_id not in self.terms.apis
             if is_removed and account.blocks:
                 await jobs.put(tx, _probe_job(account, await tx.now()))
@@ -204,8 +207,7 @@ class Probes:
             return None
         async with database.transaction() as tx:
             locked = await accounts.load_locked(tx, key, self.terms)
-            await incidents.note_end(tx, locked.id, why)
-            await _become(tx, locked, Blocks())
+            await _become(tx, locked, Blocks(), because=why)
         return None
 
 
@@ -223,7 +225,7 @@ class Alerts:
         if incident is None:
             return None
         is_posted = await outbox.sent_card(tx, outbox_message.key) is not None
-        if incident.muted_until is not None and not is_posted:
+        if incident.is_muted and not is_posted:
             return None
 
         async def draw() -> Message:
@@ -260,8 +262,8 @@ class Alerts:
             until = await tx.now() + timedelta(seconds=MUTE_SECONDS)
             mute = {"muted_until": until.timestamp(), "muted_by": person.name}
             await quotas.change(tx, incident.organization, **mute)
-            for open_id in await incidents.open_ids(tx, incident.organization):
-                await outbox.put(tx, card_message(open_id))
+            for each in await incidents.all_open(tx, incident.organization):
+                await outbox.put(tx, card_message(each))
             detail = {"incident": incident_id, "seconds": MUTE_SECONDS}
             entry = AuditEntry(person.slack_user_id, "alert.muted", str(incident.key), detail)
             await audit.append(tx, entry)

@@ -394,7 +394,7 @@ def _small_print(incident: Incident) -> str:
     ]
     if incident.closed_at is not None:
         parts.append(f"ended {text.time(incident.closed_at)}")
-    elif incident.muted_until is not None:
+    elif incident.is_muted:
         by = f" by {text.escape(incident.muted_by, 80)}" if incident.muted_by else ""
-        parts.append(f"muted{by} until {text.time(incident.muted_until)}")
+        parts.append(f"muted{by} until {_moment(incident.muted_until)}")
     return " · ".join(parts)

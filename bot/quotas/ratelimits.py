@@ -84,11 +84,11 @@ class RateLimits:
             stored = await accounts.load_all(tx, self.terms)
         idle = dict.fromkeys(place.key for place in directory.places)
         standings = []
-        for standing in stored:
+        for key, standing in stored.items():
             # Unlisted accounts, such as a data center's own, are shown only if they have a problem.
-            if standing.key in idle or standing.state is not QuotaState.FINE:
+            if key in idle or standing.state is not QuotaState.FINE:
                 standings.append(standing)
-            idle.pop(standing.key, None)
+            idle.pop(key, None)
         standings.sort(key=lambda standing: standing.rank)
         return standings + [Standing.idle(key, self.terms) for key in idle]
 

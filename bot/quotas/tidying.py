@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import select
+from sqlalchemy import exists
 
 from bot.quotas import writes
 from bot.quotas.rules.use import HOUR_SECONDS
@@ -40,25 +40,20 @@ class Tidying:
     async def run(self, _job: Job, _lease: Lease) -> datetime:
         """Record writes that never came back, and delete old calls. Return the next time to run.
 
-        Each organization's newest call is kept.
+        Each organization's newest old call is kept.
         """
-        await self._record_writes()
-        now = await self.database.now()
-        oldest = (now.timestamp() - KEEP_CALLS_SECONDS) // HOUR_SECONDS * HOUR_SECONDS
-        older = calls.alias()
-        its = select(older.c.number).where(older.c.organization == calls.c.organization)
-        newest = its.where(older.c.reserved_at < oldest).limit(1)
-        newest = newest.order_by(older.c.reserved_at.desc(), older.c.number.desc())
-        is_over = (calls.c.reserved_at < oldest) & (calls.c.number < newest.scalar_subquery())
-        removed = 1
-        while removed:
-            async with self.database.transaction() as tx:
-                removed = await remove_some(tx, calls, is_over)
-        return now + EVERY
-
-    async def _record_writes(self) -> None:
         async with self.database.read_only() as tx:
             unrecorded = await writes.unrecorded(tx)
         for organization, number in unrecorded:
             async with self.database.transaction() as tx:
                 await writes.record(tx, organization, number, None)
+        now = await self.database.now()
+        oldest = (now.timestamp() - KEEP_CALLS_SECONDS) // HOUR_SECONDS * HOUR_SECONDS
+        later = calls.alias()
+        its = (later.c.organization == calls.c.organization) & (later.c.number > calls.c.number)
+        is_over = (calls.c.reserved_at < oldest) & exists().where(its, later.c.reserved_at < oldest)
+        removed = 1
+        while removed:
+            async with self.database.transaction() as tx:
+                removed = await remove_some(tx, calls, is_over)
+        return now + EVERY

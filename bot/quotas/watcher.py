@@ -88,7 +88,7 @@ class Watcher:
         Data centers that have never been listed are watched too.
         """
         async with self.database.read_only() as tx:
-            stored = {each.key: each for each in await accounts.load_all(tx, self.terms)}
+            stored = await accounts.load_all(tx, self.terms)
         watched = []
         for report in (await self.directory.known()).reports:
             keys = [OrganizationKey(report.data_center)]

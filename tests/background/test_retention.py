@@ -98,14 +98,14 @@ async def test_a_request_is_kept_until_its_outcome_was_sent(database, clock):
 async def test_an_open_incidents_card_is_kept_as_long_as_the_incident(database, clock):
     async with database.transaction() as tx:
         at = (await tx.now()).timestamp()
-        assert await incidents.count_one(tx, 1, 44, IncidentDetail({}), at, at)
+        await incidents.count_one(tx, 1, 44, IncidentDetail({}), at, at)
         incident_id = await tx.connection.scalar(select(incidents_table.c.id))
     await send(database, key := f"{incidents.CARD_PREFIX}{incident_id}")
     clock.advance(5 * DAY)
     await forget(database, days=4)
     assert await cards(database, key) == [key]
     async with database.transaction() as tx:
-        assert await incidents.close_all(tx, 1) == [incident_id]
+        await incidents.close_all(tx, 1)
     clock.advance(5 * DAY)
     await forget(database, days=4)
     assert await cards(database, key) == []

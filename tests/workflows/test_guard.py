@@ -383,7 +383,7 @@ async def test_calls_that_arrive_together_are_reserved_and_settled_together(data
     assert len(statements) <= 6
     async with database.read_only() as tx:
         accounts_now = await accounts.load_all(tx, FREE)
-    assert {(one.in_use.minute, one.in_use.concurrent) for one in accounts_now} == {(2, 0)}
+    assert {(one.in_use.minute, one.in_use.concurrent) for one in accounts_now.values()} == {(2, 0)}
 
 
 async def test_calls_of_one_organization_that_arrive_together_keep_its_limits(database, guard):

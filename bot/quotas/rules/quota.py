@@ -198,6 +198,11 @@ class NotNow:
         return self.limits[-1].kind if self.limits else None
 
     @property
+    def is_pause_over(self) -> bool:
+        """True if the block now only waits for a test call."""
+        return self.code is not None and self.free_at <= self.now
+
+    @property
     def is_share(self) -> bool:
         """True if only a gateway client's share is used up."""
         return bool(self.limits) and self.limits[-1].source is Source.SHARE
@@ -253,7 +258,7 @@ class Incident:
 
     `organization` is the organization's ID in the database, and `blocks` has its current blocks.
     `lowered` is the limit that the bot applies for a while because of the 429s, if any.
-    `muted_until` is None unless alerts are muted now, by the person called `muted_by`.
+    Alerts are muted until `muted_until`, by the person called `muted_by`.
     """
 
     id: int
@@ -266,6 +271,11 @@ class Incident:
     detail: IncidentDetail
     blocks: Blocks
     lowered: Limit | None = None
-    muted_until: datetime | None = None
+    muted_until: float = 0.0
     muted_by: str | None = None
     now: float = 0.0
+
+    @property
+    def is_muted(self) -> bool:
+        """True if new alerts are muted."""
+        return self.muted_until > self.now

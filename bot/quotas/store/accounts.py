@@ -11,12 +11,14 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Row,
+    ScalarSelect,
     Select,
     bindparam,
     case,
     func,
     literal,
     select,
+    true,
     tuple_,
     type_coerce,
     update,
@@ -39,46 +41,41 @@ from bot.quotas.rules.quota import HOLD_SECONDS, Block, Blocks, InUse, Terms
 from bot.quotas.rules.use import HOUR_SECONDS, HourOfCalls, Standing
 from bot.quotas.tables import quota_calls as calls
 from bot.quotas.tables import quota_organizations as organizations
-from bot.services.calls import caller_of, client_named
+from bot.services.calls import client_named
 from bot.store.engine import Transaction, insert_into
 from bot.store.types import EpochSeconds
 
 BLOCKS = TypeAdapter(tuple[Block, ...])
-# The tolerance for comparing times that were stored in the database.
-ROUNDING_SECONDS = 0.001
 # The `slot_free_at` of a call that was never sent, which doesn't count against any limit.
 UNSENT = 0.0
 _SENT = calls.c.slot_free_at != literal(UNSENT, EpochSeconds)
 _HOLD = literal(HOLD_SECONDS, EpochSeconds)
-_ROUNDING = literal(ROUNDING_SECONDS, EpochSeconds)
+# The tolerance for comparing times that were stored in the database.
+_ROUNDING = literal(0.001, EpochSeconds)
 # A call that was never settled ends when its hold expires.
-_IS_GIVEN_UP = (calls.c.permit_until - calls.c.reserved_at).between(
+IS_GIVEN_UP = (calls.c.permit_until - calls.c.reserved_at).between(
     _HOLD - _ROUNDING, _HOLD + _ROUNDING
 )
 
 
 async def load(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing:
     """Return an organization's standing. The `id` is 0 if the organization isn't stored yet."""
-    account = (await load_some(tx, [key], terms)).get(key)
+    account = (await load_all(tx, terms, [key])).get(key)
     if account is not None:
         return account
     return replace(Standing.idle(key, terms), now=(await tx.now()).timestamp())
 
 
-async def load_some(
-    tx: Transaction, keys: Iterable[OrganizationKey], terms: Terms
+async def load_all(
+    tx: Transaction, terms: Terms, keys: Iterable[OrganizationKey] | None = None
 ) -> dict[OrganizationKey, Standing]:
-    """Return the standings of those of the organizations that are stored."""
-    pairs = [(key.data_center, key.organization_id) for key in keys]
-    rows = await tx.connection.execute(_by_keys(tx.clock), {**tx.clock_parameters, "keys": pairs})
+    """Return the standings of all organizations that are stored, or of those of these keys."""
+    parameters: dict[str, object] = {**tx.clock_parameters}
+    if keys is not None:
+        parameters["keys"] = [(key.data_center, key.organization_id) for key in keys]
+    rows = await tx.connection.execute(_accounts(tx.clock, keys is None), parameters)
     accounts = [_standing(row, terms) for row in rows]
     return {account.key: account for account in accounts}
-
-
-async def load_all(tx: Transaction, terms: Terms) -> list[Standing]:
-    """Return the standing of every organization in the database."""
-    rows = await tx.connection.execute(_accounts(tx.clock), tx.clock_parameters)
-    return [_standing(row, terms) for row in rows]
 
 
 async def load_locked(tx: Transaction, key: OrganizationKey, terms: Terms) -> Standing:
@@ -108,14 +105,10 @@ async def lock(tx: Transaction, key: OrganizationKey) -> int:
 
 # Cached, because building a statement takes longer than executing it.
 @cache
-def _by_keys(clock: ColumnElement[float]) -> Select[Any]:
+def _accounts(clock: ColumnElement[float], is_for_all: bool) -> Select[Any]:  # noqa: FBT001
+    """Return a query for organizations and their call counts, which are read from indexes."""
     key = tuple_(organizations.c.data_center, organizations.c.organization_id)
-    return _accounts(clock).where(key.in_(bindparam("keys", expanding=True)))
-
-
-@cache
-def _accounts(clock: ColumnElement[float]) -> Select[Any]:
-    """Return a query for all organizations and their call counts, which are read from indexes."""
+    is_wanted = true() if is_for_all else key.in_(bindparam("keys", expanding=True))
     reset = organizations.c.reported_resets_at
     is_in_the_day = reset.is_not(None) & (reset <= clock) & (reset > clock - DAY_SECONDS)
     begins_at = case((is_in_the_day, reset), else_=clock - DAY_SECONDS)
@@ -131,8 +124,8 @@ def _accounts(clock: ColumnElement[float]) -> Select[Any]:
     minute = select(func.count()).where(its, calls.c.slot_free_at > clock)
     concurrent = minute.where(calls.c.permit_until > clock)
     ended = (its, calls.c.slot_free_at > clock, calls.c.permit_until <= clock)
-    given_up = select(func.max(calls.c.reserved_at)).where(*ended, _IS_GIVEN_UP)
-    answered = select(func.max(calls.c.permit_until)).where(*ended, ~_IS_GIVEN_UP)
+    given_up = select(func.max(calls.c.reserved_at)).where(*ended, IS_GIVEN_UP)
+    answered = select(func.max(calls.c.permit_until)).where(*ended, ~IS_GIVEN_UP)
     return select(
         organizations,
         clock.label("now"),
@@ -145,7 +138,7 @@ def _accounts(clock: ColumnElement[float]) -> Select[Any]:
         (given_up.scalar_subquery() > func.coalesce(answered.scalar_subquery(), 0)).label(
             "is_stalled"
         ),
-    )
+    ).where(is_wanted)
 
 
 def _standing(row: Row[Any], terms: Terms) -> Standing:
@@ -172,7 +165,7 @@ def _standing(row: Row[Any], terms: Terms) -> Standing:
         used, day = day_use(
             limits.pop(LimitKind.DAY), row.now, sent, reported, since_report, row.lowered_day
         )
-    in_force = [*limits.values(), *day, *lowered_in(row, row.now)]
+    in_force = [*limits.values(), *day, *lowered_in(row, row.now).values()]
     if row.is_stalled:
         in_force.append(STALL)
     return Standing(
@@ -196,13 +189,13 @@ COLUMNS = {
 }
 
 
-def lowered_in(row: Row[Any], now: float) -> list[Limit]:
+def lowered_in(row: Row[Any], now: float) -> dict[LimitKind, Limit]:
     """Return the temporary limits in a row of `quota_organizations`."""
-    limits = []
+    limits = {}
     for kind, (number, end) in COLUMNS.items():
         most, until = getattr(row, number), getattr(row, end)
         if most is not None and until > now:
-            limits.append(Limit(kind, most, Source.REFUSAL, until))
+            limits[kind] = Limit(kind, most, Source.REFUSAL, until)
     return limits
 
 
@@ -237,41 +230,40 @@ async def hours_since(tx: Transaction, account: Standing, since: float) -> list[
 
 async def count_since(tx: Transaction, account: Standing, since: float, up_to: int) -> int:
     """Count the calls reserved after the time `since`, up to call number `up_to`."""
-    return await _count(tx, account, calls.c.reserved_at > since, calls.c.number <= up_to, _SENT)
+    is_counted = (calls.c.reserved_at > since) & (calls.c.number <= up_to) & _SENT
+    return (await _by_caller(tx, account.id, is_counted)).total()
 
 
 async def count_late(tx: Transaction, account: Standing, since: float) -> int:
     """Count the calls since a time that got no response, and may still reach the service."""
-    ended = calls.c.permit_until <= account.now
-    return await _count(tx, account, calls.c.reserved_at > since, ended, _IS_GIVEN_UP)
-
-
-async def _count(tx: Transaction, account: Standing, *which: ColumnElement[bool]) -> int:
-    query = select(func.count()).where(calls.c.organization == account.id, *which)
-    return (await tx.connection.execute(query)).scalar_one()
+    is_late = (calls.c.reserved_at > since) & (calls.c.permit_until <= account.now) & IS_GIVEN_UP
+    return (await _by_caller(tx, account.id, is_late)).total()
 
 
 async def use_by_client(tx: Transaction, account: Standing, at: float) -> dict[str, list[int]]:
     """Return each gateway client's call counts for the minute and day up to `at`, highest first."""
     began_at = day_began_at(account.reported, at)
-    then = (calls.c.organization == account.id) & (calls.c.reserved_at <= at)
-    minute = await _count_by_client(tx, then & (calls.c.slot_free_at > at))
-    day = await _count_by_client(tx, then & _SENT & (calls.c.reserved_at > began_at))
-    names = sorted({*minute, *day}, key=lambda name: (-minute[name], -day[name], name))
-    return {name: [minute[name], day[name]] for name in names}
+    then = calls.c.reserved_at <= at
+    minute = await _by_caller(tx, account.id, then & (calls.c.slot_free_at > at))
+    day = await _by_caller(tx, account.id, then & _SENT & (calls.c.reserved_at > began_at))
+    callers = sorted({*minute, *day}, key=lambda caller: (-minute[caller], -day[caller], caller))
+    named = [(client_named(caller), caller) for caller in callers]
+    return {client: [minute[caller], day[caller]] for client, caller in named if client}
 
 
 async def minute_by_client(tx: Transaction, key: OrganizationKey) -> Counter[str]:
     """Count the organization's minute slots that each gateway client is using now."""
     organization = select(organizations.c.id).where(is_account(key)).scalar_subquery()
     is_in_use = calls.c.slot_free_at > (await tx.now()).timestamp()
-    return await _count_by_client(tx, is_in_use & (calls.c.organization == organization))
+    used = await _by_caller(tx, organization, is_in_use)
+    return Counter({client_named(caller) or "": count for caller, count in used.items()})
 
 
-async def _count_by_client(tx: Transaction, which: ColumnElement[bool]) -> Counter[str]:
+async def _by_caller(
+    tx: Transaction, organization: int | ScalarSelect[int], which: ColumnElement[bool]
+) -> Counter[str]:
     caller = calls.c.slack_user_id
-    query = (
-        select(caller, func.count()).where(which, caller.startswith(caller_of(""))).group_by(caller)
-    )
+    its = (calls.c.organization == organization) & which
+    query = select(caller, func.count()).where(its).group_by(caller)
     rows = await tx.connection.execute(query)
-    return Counter({client_named(caller) or "": count for caller, count in rows})
+    return Counter(dict(iter(rows)))

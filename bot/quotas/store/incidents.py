@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Row, String, cast, func, select, update
+from sqlalchemy import ColumnElement, Row, String, cast, func, select, true, update
 
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.quota import BlockCode, Incident, IncidentDetail
@@ -29,7 +29,7 @@ _INCIDENTS = select(
     incidents.c.id.label("incident_id"),
     *(column for column in incidents.c if column.name not in {"id", "organization"}),
 ).join(organizations, organizations.c.id == incidents.c.organization)
-_ALL_OPEN = _INCIDENTS.where(incidents.c.closed_at.is_(None)).order_by(incidents.c.opened_at)
+_IS_OPEN = incidents.c.closed_at.is_(None)
 
 
 async def count_one(
@@ -39,12 +39,11 @@ async def count_one(
     detail: IncidentDetail,
     at: float,
     sent_at: float,
-) -> bool:
+) -> None:
     """Add a 429 to the organization's last incident with this code, or open a new incident.
 
-    Return True if the incident is new. The last incident is reopened if it ended less than ten
-    minutes ago or after the refused call was sent. The transaction must have locked the
-    organization's row.
+    The last incident is reopened if it ended less than ten minutes ago or after the refused call
+    was sent. The transaction must have locked the organization's row.
     """
     its = (incidents.c.organization == organization) & (incidents.c.code == code)
     ended_since = datetime.fromtimestamp(min(sent_at, at - REOPEN_SECONDS), UTC)
@@ -56,66 +55,48 @@ async def count_one(
         )
         .values(refusals=incidents.c.refusals + 1, closed_at=None)
     )
-    if raised.rowcount:
-        return False
-    values = {"organization": organization, "code": code, "detail": asdict(detail)}
-    opened_at = datetime.fromtimestamp(at, UTC)
-    opened = incidents.insert().values(**values, opened_at=opened_at, refusals=1)
-    await tx.connection.execute(opened)
-    return True
+    if not raised.rowcount:
+        opened_at = datetime.fromtimestamp(at, UTC)
+        values = {"organization": organization, "code": code, "detail": asdict(detail)}
+        opened = incidents.insert().values(**values, opened_at=opened_at, refusals=1)
+        await tx.connection.execute(opened)
 
 
-async def note_end(tx: Transaction, organization: int, because: str) -> None:
-    """Record why calls are no longer possible in the organization's open incidents."""
-    query = select(incidents.c.id, incidents.c.detail).where(_open_of(organization))
-    for row in (await tx.connection.execute(query)).all():
-        noted = update(incidents).where(incidents.c.id == row.id)
-        await tx.write(noted.values(detail={**row.detail, "ended_because": because}))
+async def close_all(tx: Transaction, organization: int, because: str = "") -> None:
+    """Close the organization's open incidents.
 
-
-async def close_all(tx: Transaction, organization: int) -> list[int]:
-    """Close the organization's open incidents, and return their IDs."""
-    closed = await tx.connection.execute(
-        update(incidents)
-        .where(_open_of(organization))
-        .values(closed_at=await tx.now())
-        .returning(incidents.c.id)
-    )
-    return sorted(closed.scalars())
-
-
-async def open_ids(tx: Transaction, organization: int) -> list[int]:
-    """Return the IDs of the organization's open incidents."""
-    query = select(incidents.c.id).where(_open_of(organization)).order_by(incidents.c.id)
-    return list((await tx.connection.execute(query)).scalars())
-
-
-def _open_of(organization: int) -> Any:  # noqa: ANN401 - a condition
-    return (incidents.c.organization == organization) & incidents.c.closed_at.is_(None)
+    `because` says why calls are no longer possible, unless they work again.
+    """
+    its = select(incidents).where(_IS_OPEN, incidents.c.organization == organization)
+    for row in (await tx.connection.execute(its)).all():
+        closed = update(incidents).where(incidents.c.id == row.id)
+        detail = {**row.detail, "ended_because": because}
+        await tx.write(closed.values(closed_at=await tx.now(), detail=detail))
 
 
 async def load(tx: Transaction, incident_id: int) -> Incident | None:
     """Return the incident with this ID, or None if it doesn't exist."""
-    row = (await tx.connection.execute(_INCIDENTS.where(incidents.c.id == incident_id))).first()
-    return None if row is None else _incident(row, (await tx.now()).timestamp())
+    return next(iter(await _load(tx, incidents.c.id == incident_id)), None)
 
 
-async def all_open(tx: Transaction) -> list[Incident]:
-    """Return every open incident, oldest first."""
-    now = (await tx.now()).timestamp()
-    return [_incident(row, now) for row in await tx.connection.execute(_ALL_OPEN)]
+async def all_open(tx: Transaction, organization: int | None = None) -> list[Incident]:
+    """Return every open incident, or those of an organization, oldest first."""
+    its = true() if organization is None else incidents.c.organization == organization
+    return await _load(tx, _IS_OPEN & its)
 
 
 async def count_open(tx: Transaction) -> int:
     """Count the open incidents."""
-    query = select(func.count()).select_from(incidents).where(incidents.c.closed_at.is_(None))
-    return (await tx.connection.execute(query)).scalar_one()
+    return len(await all_open(tx))
+
+
+async def _load(tx: Transaction, which: ColumnElement[bool]) -> list[Incident]:
+    query = _INCIDENTS.where(which).order_by(incidents.c.opened_at)
+    now = (await tx.now()).timestamp()
+    return [_incident(row, now) for row in await tx.connection.execute(query)]
 
 
 def _incident(row: Row[Any], now: float) -> Incident:
-    is_muted = row.muted_until > now
-    kind = BlockCode(row.code).kind
-    lowered = (limit for limit in lowered_in(row, now) if limit.kind is kind)
     return Incident(
         id=row.incident_id,
         organization=row.id,
@@ -127,8 +108,8 @@ def _incident(row: Row[Any], now: float) -> Incident:
         # Another version of Gatehouse may have written fewer or more fields.
         detail=DETAIL.validate_python(row.detail),
         blocks=blocks_of(row),
-        lowered=next(lowered, None),
-        muted_until=datetime.fromtimestamp(row.muted_until, UTC) if is_muted else None,
+        lowered=lowered_in(row, now).get(BlockCode(row.code).kind),
+        muted_until=row.muted_until,
         muted_by=row.muted_by,
         now=now,
     )

@@ -6,7 +6,7 @@ that were counted and those with a number between the newest of these and its ow
 process takes a number first, its call is therefore counted, and the next number is tried.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 
@@ -37,11 +37,11 @@ from bot.quotas.rules.quota import (
 from bot.quotas.rules.use import Standing
 from bot.quotas.store.accounts import (
     BLOCKS,
-    ROUNDING_SECONDS,
+    IS_GIVEN_UP,
     UNSENT,
     load,
+    load_all,
     load_locked,
-    load_some,
     lock,
 )
 from bot.quotas.tables import quota_calls as calls
@@ -63,6 +63,14 @@ class CallRequest:
     cause: CallCause
     terms: Terms
     share: float = 1.0
+
+    @property
+    def written(self) -> Mapping[str, object] | None:
+        """What the audit log says about the call, if it's a write."""
+        cause = self.cause
+        if cause.write is None:
+            return None
+        return {**asdict(cause.write), "client": cause.client, "organization": str(self.key)}
 
 
 @dataclass(frozen=True)
@@ -135,7 +143,8 @@ async def reserve_some(
 
     None stands for a call that needs `reserve`.
     """
-    accounts = await load_some(tx, {request.key for request in requests}, requests[0].terms)
+    terms = requests[0].terms
+    accounts = await load_all(tx, terms, {request.key for request in requests})
     reserved = dict[int, Reservation]()
     while True:
         granted = dict[int, tuple[CallRequest, Standing]]()
@@ -167,7 +176,7 @@ async def _insert(
             "permit_until": account.now + HOLD_SECONDS,
             "kind": request.cause.kind,
             "slack_user_id": request.cause.caller,
-            "written": request.cause.write and asdict(request.cause.write),
+            "written": request.written,
         }
         # In one order, so that two processes never wait for each other's calls.
         for request, account in sorted(granted, key=lambda grant: (grant[1].id, grant[1].made))
@@ -211,17 +220,15 @@ def _full_shares(account: Standing, request: CallRequest) -> list[list[Limit]]:
 async def _decline(tx: Transaction, account: Standing, request: CallRequest) -> NotNow | None:
     """Return the reason for declining the call, with the time to ask again, or None to grant it."""
     decline = _full(account, request)
-    if decline is not None and decline.limits:
+    if decline is None:
+        its = calls.c.slack_user_id == request.cause.caller
+        for limits in _full_shares(account, request):
+            if (at := await free_at(tx, account, limits[-1], its)) is not None:
+                return NotNow(account.now, limits, free_at=at)
+    elif decline.limits:
         at = await free_at(tx, account, decline.limits[-1])
         return replace(decline, free_at=at or account.now)
-    if decline is not None:
-        return decline
-    its = calls.c.slack_user_id == request.cause.caller
-    for limits in _full_shares(account, request):
-        at = await free_at(tx, account, limits[-1], its)
-        if at is not None:
-            return NotNow(account.now, limits, free_at=at)
-    return None
+    return decline
 
 
 _CALLS_UNLESS_THERE = (
@@ -301,11 +308,9 @@ async def is_settled(tx: Transaction, reservation: Reservation) -> bool:
 
     Return False if the call hasn't ended or if the database lost the call.
     """
-    its = _the_call(reservation) & (calls.c.permit_until <= tx.clock)
-    query = select(calls.c.permit_until).where(its)
-    permit_until = await tx.connection.scalar(query, tx.clock_parameters)
-    held = None if permit_until is None else permit_until - reservation.at
-    return held is not None and abs(held - HOLD_SECONDS) > ROUNDING_SECONDS
+    has_ended = (calls.c.permit_until <= tx.clock) & ~IS_GIVEN_UP
+    query = select(calls.c.number).where(_the_call(reservation), has_ended)
+    return await tx.connection.scalar(query, tx.clock_parameters) is not None
 
 
 async def give_back(tx: Transaction, unused: Reservation) -> None:
