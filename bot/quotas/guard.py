@@ -16,13 +16,14 @@ import structlog
 from bot.errors import DatabaseUnavailable
 from bot.ops.clock import Clock
 from bot.organizations.rules import OrganizationKey
-from bot.quotas import incidents, writes
+from bot.quotas import incidents
 from bot.quotas.clock import DatabaseClock
 from bot.quotas.declines import decline_error
 from bot.quotas.rules.limits import LimitKind, reported_day
 from bot.quotas.rules.quota import GRACE_SECONDS, NotNow, Terms
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, ClockCorrected, Reservation
+from bot.quotas.tidying import record_write
 from bot.services.calls import PROBE, CallCause, CallClass, ReportedLimits
 from bot.services.errors import (
     RateLimited,
@@ -173,27 +174,25 @@ class Guard:
                 raise
             return
         is_probe = call.reservation.is_probe
-        is_one_statement = not is_probe and call.request.cause.write is None
         is_whole = call.is_whole(error)
-        if is_one_statement and not call.was_never_sent(error):
-            if not is_whole:
-                return
-            if call.limits is None:
-                await self._settling.add(call)
-                return
-        opened = self.database.autocommit if is_one_statement else self.database.transaction
-        async with opened() as tx:
-            await self._record(tx, call, error)
-            if is_probe:
-                passed = error is None and is_whole
-                await incidents.probed(tx, call.request.key, self.terms, passed=passed)
+        # These take several statements that belong together.
+        is_joint = is_probe or call.request.cause.write is not None
+        if is_joint or call.was_never_sent(error) or (is_whole and call.limits is not None):
+            opened = self.database.transaction if is_joint else self.database.autocommit
+            async with opened() as tx:
+                await self._record(tx, call, error)
+                if is_probe:
+                    passed = error is None and is_whole
+                    await incidents.probed(tx, call.request.key, self.terms, passed=passed)
+        elif is_whole:
+            await self._settling.add(call)
 
     async def _record(self, tx: Transaction, call: "_Call", error: BaseException | None) -> None:
         reservation = call.reservation
-        in_flight = reservation.in_use.concurrent
         if call.limits is not None:
             now = (await tx.now()).timestamp()
-            reported = reported_day(call.limits, now, reservation.number, in_flight)
+            unsure = reservation.in_use.concurrent
+            reported = reported_day(call.limits, now, reservation.number, unsure)
             if reported is not None:
                 await quotas.note_reported(tx, reservation, reported)
         if call.refusal is not None:
@@ -204,7 +203,7 @@ class Guard:
         elif call.refusal is not None or call.is_whole(error):
             await quotas.settle(tx, [(reservation, call.age())])
         if call.request.cause.write is not None:
-            await writes.record(tx, reservation.organization, reservation.number, call.status)
+            await record_write(tx, reservation.organization, reservation.number, call.status)
 
     async def _write_refusals(self) -> None:
         if not self._unwritten:

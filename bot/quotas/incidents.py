@@ -14,7 +14,6 @@ from bot.quotas import messages as ui
 from bot.quotas.rules.limits import (
     DAY_SECONDS,
     LimitKind,
-    Source,
     day_began_at,
     limit_in_message,
     lowered,
@@ -80,9 +79,6 @@ async def _learn(
     in_use = account.in_use
     limits = {kind: meter.limit for kind, meter in account.meters.items()}
     changes = dict[str, object]()
-    day = limit_in_message(error.message) if code is BlockCode.DAY else None
-    if day is not None and day < limits[LimitKind.DAY]:
-        limits[LimitKind.DAY] = changes["lowered_day"] = day
     began_at = day_began_at(account.reported, at)
     made = InUse(
         max(granted.minute + 1, in_use.minute),
@@ -93,13 +89,17 @@ async def _learn(
     if code is BlockCode.DAY:
         # The service's day may be a sliding window, whatever it reports.
         possible = await accounts.count_since(tx, account, at - DAY_SECONDS, reservation.number)
+        told = limit_in_message(error.message)
+        if told is not None and told < limits[LimitKind.DAY]:
+            limits[LimitKind.DAY] = changes["lowered_day"] = told
     else:
         possible = used + await accounts.count_late(tx, account, at - LATE_SECONDS)
+    is_by_others = code is BlockCode.MINUTE and possible < limits[LimitKind.MINUTE]
     # During a block, a 429 for a probe or a call already in flight adds no information.
-    is_new = not account.blocks and possible < limits.get(code.kind, 0)
-    if code is BlockCode.CONCURRENT or (code is BlockCode.MINUTE and is_new):
-        earlier = account.limit(code.kind, Source.REFUSAL)
-        limit = lowered(earlier, code.kind, beside=granted.concurrent, used=used, at=at)
+    if code is BlockCode.CONCURRENT or (is_by_others and not account.blocks):
+        limit = lowered(
+            account.lowered(code.kind), code.kind, beside=granted.concurrent, used=used, at=at
+        )
         if limit is not None:
             most, until = COLUMNS[code.kind]
             changes |= {most: limit.most, until: limit.until}

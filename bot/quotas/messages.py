@@ -48,6 +48,7 @@ ONE_AT_A_TIME = {
 # Kinds of calls that have another name in the code than in messages.
 KINDS = {PROBE: "test after a block", WATCH: "regular check"}
 ORGANIZATIONS_SHOWN = 15
+NO_ID = "no specific organization"
 
 
 def _moment(at: float) -> str:
@@ -108,7 +109,7 @@ def overview(
 def _state(standing: Standing) -> str:
     if block := standing.blocks.longest:
         return f"{standing.state} ({int(block.code)})"
-    lowered = standing.limit(LimitKind.MINUTE, Source.REFUSAL)
+    lowered = standing.lowered(LimitKind.MINUTE)
     return f"{standing.state}; {_limited(lowered)}" if lowered else str(standing.state)
 
 
@@ -149,20 +150,13 @@ def detail(
         series = [{"name": "Calls", "data": points}]
         chart = {"type": "bar", "series": series, "axis_config": axes}
         charts.append({"type": "data_visualization", "title": title, "chart": chart})
-    identity = f"ID {text.code(key.organization_id)}"
-    if not key.organization_id:
-        identity = "no specific organization"
-    about = [
-        identity,
-        f"data center {text.escape(key.data_center)}",
-        f"plan {standing.plan.value}",
-    ]
-    if key.is_api:
-        about = ["limits set in APIS"]
-    footnote = " · ".join([*about, f"as of {_moment(standing.now)}"])
     buttons = [block_kit.button("Refresh", ids.RATELIMITS_REFRESH, key.path)]
+    about = "limits set in APIS"
     if not key.is_api:
         buttons.insert(0, block_kit.button("Check now", ids.RATELIMITS_CHECK, key.path))
+        identity = f"ID {text.code(key.organization_id)}" if key.organization_id else NO_ID
+        about = f"{identity} · data center {key.data_center} · plan {standing.plan}"
+    footnote = f"{about} · as of {_moment(standing.now)}"
     lines = [
         f"*{text.escape(name, 300)}*",
         state,
@@ -384,10 +378,9 @@ def _small_print(incident: Incident) -> str:
     own = [
         f"{used:,}/{limit:,} {LimitKind(kind).unit}" for kind, (used, limit) in detail.own.items()
     ]
-    identity = text.code(key.organization_id) if key.organization_id else "no specific organization"
     parts = [
-        identity,
-        "an API of its own" if key.is_api else f"{text.escape(key.data_center)}{code}",
+        text.code(key.organization_id) if key.organization_id else NO_ID,
+        "an API of its own" if key.is_api else f"{key.data_center}{code}",
         f"since {text.time(incident.opened_at)}",
         f"refused {times}",
         f"Gatehouse's usage then: {', '.join(own)}",

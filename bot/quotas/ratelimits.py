@@ -82,15 +82,15 @@ class RateLimits:
         """
         async with self.database.read_only() as tx:
             stored = await accounts.load_all(tx, self.terms)
-        idle = dict.fromkeys(place.key for place in directory.places)
-        standings = []
-        for key, standing in stored.items():
-            # Unlisted accounts, such as a data center's own, are shown only if they have a problem.
-            if key in idle or standing.state is not QuotaState.FINE:
-                standings.append(standing)
-            idle.pop(key, None)
+        listed = dict.fromkeys(place.key for place in directory.places)
+        # Unlisted accounts, such as a data center's own, are shown only if they have a problem.
+        standings = [
+            standing
+            for key, standing in stored.items()
+            if key in listed or standing.state is not QuotaState.FINE
+        ]
         standings.sort(key=lambda standing: standing.rank)
-        return standings + [Standing.idle(key, self.terms) for key in idle]
+        return standings + [Standing.idle(key, self.terms) for key in listed if key not in stored]
 
     async def detail(self, key: OrganizationKey) -> Message:
         """Show an organization's current usage, and its calls in the last 24 hours."""
@@ -115,14 +115,15 @@ class RateLimits:
             # Renewing the credential may also need a call.
             return ui.checked(name, standing)
         began = self.clock.monotonic()
+        seconds = refusal = None
         try:
             await self.directory.call(key, CallCause(CHECK, person.slack_user_id))
+            seconds = self.clock.monotonic() - began
+        except RateLimited as error:
+            refusal = error.message
         except OrganizationBlocked:
-            return ui.checked(*await self._known(key))
-        except RateLimited as refusal:
-            return ui.checked(*await self._known(key), refusal=refusal.message)
-        seconds = self.clock.monotonic() - began
-        return ui.checked(*await self._known(key), seconds=seconds)
+            pass  # The standing shows the block.
+        return ui.checked(*await self._known(key), seconds=seconds, refusal=refusal)
 
     async def _known(self, key: OrganizationKey) -> tuple[str, Standing]:
         directory = await self._known_directory()

@@ -132,10 +132,10 @@ class Standing:
         ends_at = self.now + left / calls_last_hour * HOUR_SECONDS
         return ends_at if ends_at < (lowest.until or self.now + DAY_SECONDS) else None
 
-    def limit(self, kind: LimitKind, source: Source) -> Limit | None:
-        """Return the limit of this kind that this source has set, if there is one."""
-        its = (limit for limit in self.limits if (limit.kind, limit.source) == (kind, source))
-        return next(its, None)
+    def lowered(self, kind: LimitKind) -> Limit | None:
+        """Return the limit of this kind that a 429 has lowered, if there is one."""
+        its = (limit for limit in self.limits if limit.kind is kind)
+        return next((limit for limit in its if limit.source is Source.REFUSAL), None)
 
     @property
     def state(self) -> QuotaState:

@@ -123,9 +123,10 @@ def _accounts(clock: ColumnElement[float], is_for_all: bool) -> Select[Any]:  # 
     # Every call that holds a permit also holds a slot.
     minute = select(func.count()).where(its, calls.c.slot_free_at > clock)
     concurrent = minute.where(calls.c.permit_until > clock)
-    ended = (its, calls.c.slot_free_at > clock, calls.c.permit_until <= clock)
-    given_up = select(func.max(calls.c.reserved_at)).where(*ended, IS_GIVEN_UP)
-    answered = select(func.max(calls.c.permit_until)).where(*ended, ~IS_GIVEN_UP)
+    # The service hangs if the last call that ended got no response, although it was sent later.
+    has_ended = calls.c.permit_until <= clock
+    last = case((IS_GIVEN_UP, calls.c.reserved_at), else_=calls.c.permit_until).desc()
+    given_up = select(IS_GIVEN_UP).where(its, calls.c.slot_free_at > clock, has_ended)
     return select(
         organizations,
         clock.label("now"),
@@ -135,9 +136,7 @@ def _accounts(clock: ColumnElement[float], is_for_all: bool) -> Select[Any]:  # 
         concurrent.scalar_subquery().label("concurrent"),
         unsent.where(~is_before).scalar_subquery().label("unsent"),
         unsent_since_report.scalar_subquery().label("unsent_since_report"),
-        (given_up.scalar_subquery() > func.coalesce(answered.scalar_subquery(), 0)).label(
-            "is_stalled"
-        ),
+        given_up.order_by(last).limit(1).scalar_subquery().label("is_stalled"),
     ).where(is_wanted)
 
 

@@ -2,10 +2,9 @@
 
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, Row, String, cast, func, select, true, update
+from sqlalchemy import ColumnElement, String, cast, func, select, true, update
 
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.quota import BlockCode, Incident, IncidentDetail
@@ -93,26 +92,25 @@ async def count_open(tx: Transaction) -> int:
 async def _load(tx: Transaction, which: ColumnElement[bool]) -> list[Incident]:
     query = _INCIDENTS.where(which).order_by(incidents.c.opened_at)
     now = (await tx.now()).timestamp()
-    return [_incident(row, now) for row in await tx.connection.execute(query)]
-
-
-def _incident(row: Row[Any], now: float) -> Incident:
-    return Incident(
-        id=row.incident_id,
-        organization=row.id,
-        key=OrganizationKey(row.data_center, row.organization_id),
-        code=row.code,
-        opened_at=row.opened_at,
-        closed_at=row.closed_at,
-        refusals=row.refusals,
-        # Another version of Gatehouse may have written fewer or more fields.
-        detail=DETAIL.validate_python(row.detail),
-        blocks=blocks_of(row),
-        lowered=lowered_in(row, now).get(BlockCode(row.code).kind),
-        muted_until=row.muted_until,
-        muted_by=row.muted_by,
-        now=now,
-    )
+    return [
+        Incident(
+            id=row.incident_id,
+            organization=row.id,
+            key=OrganizationKey(row.data_center, row.organization_id),
+            code=row.code,
+            opened_at=row.opened_at,
+            closed_at=row.closed_at,
+            refusals=row.refusals,
+            # Another version of Gatehouse may have written fewer or more fields.
+            detail=DETAIL.validate_python(row.detail),
+            blocks=blocks_of(row),
+            lowered=lowered_in(row, now).get(BlockCode(row.code).kind),
+            muted_until=row.muted_until,
+            muted_by=row.muted_by,
+            now=now,
+        )
+        for row in await tx.connection.execute(query)
+    ]
 
 
 async def forget(tx: Transaction, before: datetime) -> int:

@@ -247,13 +247,15 @@ async def free_at(
     if kind is LimitKind.DAY:
         if limit.until is not None and not which:
             return limit.until
-        column = calls.c.reserved_at
-        since = account.day_began_at - HOLD_SECONDS
-        uses = (calls.c.reserved_at > since, calls.c.slot_free_at != UNSENT)
+        column, since = calls.c.reserved_at, account.day_began_at - HOLD_SECONDS
+        is_counted = calls.c.slot_free_at != UNSENT
     else:
         column = calls.c.slot_free_at if kind is LimitKind.MINUTE else calls.c.permit_until
-        uses = (calls.c.slot_free_at > account.now, column > account.now)
-    its = select(column).where(calls.c.organization == account.id, *uses, *which)
+        since = account.now
+        is_counted = calls.c.slot_free_at > since
+    its = select(column).where(
+        calls.c.organization == account.id, column > since, is_counted, *which
+    )
     last_to_leave = its.order_by(column.desc()).offset(limit.most - 1).limit(1)
     at: float | None = await tx.connection.scalar(last_to_leave)
     if at is None or kind is not LimitKind.DAY:
@@ -341,17 +343,11 @@ async def note_reported(tx: Transaction, reservation: Reservation, reported: Rep
     older = (organizations.c.reported_number.is_(None)) | (
         organizations.c.reported_number < reported.number
     )
+    values = {f"reported_{name}": value for name, value in vars(reported).items()}
     await tx.connection.execute(
         update(organizations)
         .where(organizations.c.id == reservation.organization, older)
-        .values(
-            reported_number=reported.number,
-            reported_limit=reported.limit,
-            reported_remaining=reported.remaining,
-            reported_unsure=reported.unsure,
-            reported_resets_at=reported.resets_at,
-            lowered_day=None,
-        )
+        .values(**values, lowered_day=None)
     )
 
 
