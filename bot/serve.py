@@ -117,17 +117,20 @@ class Service:
             await self._stop(runner, tasks)
 
     async def _listen(self) -> web.AppRunner:
-        settings = self._bot.settings
         bot = self._bot
-        secret = revealed(settings.slack_signing_secret)
+        settings = bot.settings
         refusals = Refusals(bot.metrics, bot.clock)
-        endpoint = (
-            None if settings.slack_app_token else SlackEndpoint(self.app, secret, refusals).handle
-        )
-        token = revealed(settings.metrics_token)
-        besides = self._bot.health.besides
+        endpoint = None
+        if not settings.slack_app_token:
+            secret = revealed(settings.slack_signing_secret)
+            endpoint = SlackEndpoint(self.app, secret, refusals).handle
         server = make_server(
-            endpoint, self.missing, self._scrape, token, besides, refusals.misdirected
+            endpoint,
+            self.missing,
+            self._scrape,
+            revealed(settings.metrics_token),
+            bot.health.besides,
+            refusals.misdirected,
         )
         runner = web.AppRunner(server, access_log=None, shutdown_timeout=HANG_UP_SECONDS)
         await runner.setup()

@@ -13,7 +13,7 @@ import re
 import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from http import HTTPStatus
 from typing import cast
@@ -51,13 +51,11 @@ from bot.services.errors import (
     failure_of_status,
 )
 from bot.services.http import (
-    CONNECT_SECONDS,
     LARGE_BYTES,
     MOST_BYTES,
     Permit,
     body_of,
-    limited,
-    once,
+    sending,
 )
 
 # The large responses that a process holds. Beyond this, it doesn't read the next one yet.
@@ -92,7 +90,7 @@ class GatewayCall:
         is_api = self.key.is_api
         label = name if is_api else f"the inventory service ({name})"
         return ServiceCall(
-            "api" if is_api else "inventory", label, "GET", self.url, data_center=name
+            "api" if is_api else "inventory", label, self.method, self.url, data_center=name
         )
 
 
@@ -159,35 +157,31 @@ class Forwarder:
         clock = self.turns.clock
         began = clock.monotonic()
         try:
-            async with limited(service, TOTAL_SECONDS):
-                signed = await credential.sign()
-                params = signed.params.items()
-                added = (f"{quote_plus(key)}={quote_plus(value)}" for key, value in params)
-                query = "&".join(filter(None, (call.url.raw_query_string, *added)))
-                ours = {name.casefold() for name in signed.headers}
-                kept = [header for header in call.headers if header[0].casefold() not in ours]
-                headers = [*kept, *signed.headers.items()]
-                async with await self.session.request(
-                    call.method,
-                    URL(f"{call.url.with_query(None)}{'?' if query else ''}{query}", encoded=True),
-                    headers=headers,
-                    skip_auto_headers=_OURS,
-                    data=io.BytesIO(body) if body else None,
-                    allow_redirects=False,
-                    # Otherwise, a body that breaks off would look whole, and a 429 with an unknown
-                    # encoding would be an error without a status.
-                    auto_decompress=False,
-                    timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
-                    middlewares=(once(permit.may_send),),
-                ) as response:
-                    seen.status = permit.status = response.status
-                    # The headers of other APIs have other meanings.
-                    is_told = not call.key.is_api
-                    told = ReportedLimits.from_headers(response.headers) if is_told else None
-                    await permit.responded(told)
-                    answer, content, failure = await self._read(
-                        call, permit, response, signed, seen
-                    )
+            signed = await credential.sign()
+            params = signed.params.items()
+            added = (f"{quote_plus(key)}={quote_plus(value)}" for key, value in params)
+            query = "&".join(filter(None, (call.url.raw_query_string, *added)))
+            url = URL(f"{call.url.with_query(None)}{'?' if query else ''}{query}", encoded=True)
+            ours = {name.casefold() for name in signed.headers}
+            kept = [header for header in call.headers if header[0].casefold() not in ours]
+            async with sending(
+                self.session,
+                replace(service, url=url),
+                permit,
+                TOTAL_SECONDS,
+                headers=[*kept, *signed.headers.items()],
+                skip_auto_headers=_OURS,
+                data=io.BytesIO(body) if body else None,
+                # Otherwise, a body that breaks off would look whole, and a 429 with an unknown
+                # encoding would be an error without a status.
+                auto_decompress=False,
+            ) as response:
+                seen.status = permit.status = response.status
+                # The headers of other APIs have other meanings.
+                is_told = not call.key.is_api
+                told = ReportedLimits.from_headers(response.headers) if is_told else None
+                await permit.responded(told)
+                answer, content, failure = await self._read(call, permit, response, signed, seen)
             # The client handles redirects and 304s itself.
             seen.outcome = "ok" if isinstance(failure, Redirected | None) else failure.outcome
             if isinstance(failure, CredentialsRefused):

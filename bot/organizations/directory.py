@@ -93,25 +93,24 @@ class OrganizationDirectory:
             # Another process may have fetched them in the meantime.
             now = await self._look(again=True)
         due = [center for center in self.data_centers if self._is_due(center, cause, now)]
-        fetched = await asyncio.gather(*(self._fetch(center, cause) for center in due))
-        return self._merge({report.data_center: report for report in fetched})
+        failures = await asyncio.gather(*(self._fetch(center, cause) for center in due))
+        return self._merge(dict(zip(due, failures, strict=True)))
 
     async def known(self, *, look_again: bool = False) -> Directory:
         """Return the last successful listings and any later failures, without making a call."""
         await self._look(again=look_again)
         return self._merge({})
 
-    def _merge(self, fetched: Mapping[str, DataCenterReport]) -> Directory:
+    def _merge(self, failures: Mapping[str, str | None]) -> Directory:
+        reports = []
+        for center in self.data_centers:
+            known = self._failures.get(center)
+            failure = failures.get(center) or (known[0].sentence if known else None)
+            reports.append(DataCenterReport(center, self.listings.get(center), failure))
         # An unchanged directory is reused, because it caches sorted organizations and search texts.
-        reports = tuple(fetched.get(name) or self._report(name) for name in self.data_centers)
-        if self._merged.reports != reports:
-            self._merged = Directory(reports)
+        if self._merged.reports != (*reports,):
+            self._merged = Directory((*reports,))
         return self._merged
-
-    def _report(self, center: str) -> DataCenterReport:
-        failure = self._failures.get(center)
-        sentence = failure[0].sentence if failure else None
-        return DataCenterReport(center, self.listings.get(center), sentence)
 
     async def lists(self, key: OrganizationKey) -> bool:
         """Return True if the data center lists the organization. Call the service if necessary.
@@ -149,14 +148,14 @@ class OrganizationDirectory:
         age = abs((now - last.fetched_at).total_seconds())
         return age >= (JUST_FETCHED_SECONDS if is_refresh else self.cache_seconds)
 
-    async def _fetch(self, center: str, cause: CallCause) -> DataCenterReport:
-        """Fetch a data center's listing. If this fails, return the old listing and the reason."""
+    async def _fetch(self, center: str, cause: CallCause) -> str | None:
+        """Fetch a data center's listing. If this fails, return the reason."""
         try:
             await self._listing(center, cause)
         except GatehouseError as error:
             log.warning("directory.failed", data_center=center, outcome=error.outcome)
-            return DataCenterReport(center, self.listings.get(center), error.sentence)
-        return self._report(center)
+            return error.sentence
+        return None
 
     async def _listing(self, center: str, cause: CallCause) -> Listing:
         call = self._calls.start(center, lambda _: self._call(center, cause))

@@ -25,7 +25,7 @@ class ServiceCall:
 
     service: Literal["inventory", "api", "flow", "email", "oauth"]
     label: str
-    method: Literal["GET", "POST"]
+    method: str
     url: URL = field(repr=False)
     params: Mapping[str, str] = field(default_factory=dict, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)

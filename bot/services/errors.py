@@ -146,9 +146,6 @@ LONGEST_SECONDS = 999_999.0
 _SECONDS = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
 # The JSON of a larger error isn't read, because parsing it would delay everyone.
 LONGEST_ERROR_BYTES = 64 * 1024
-_SUCCESS = 2
-_REDIRECT = 3
-_REFUSAL = 4
 
 VERDICTS: Mapping[int, tuple[type[ServiceError], str]] = {
     401: (CredentialsRefused, "rejected Gatehouse's credentials"),
@@ -164,33 +161,31 @@ def failure_of_status(
     call: ServiceCall, status: int, headers: Mapping[str, str], body: bytes, redactor: Redactor
 ) -> ServiceError | None:
     """Return the error for a response with this HTTP status, or None if the status is 2xx."""
-    if status // 100 == _SUCCESS:
+    if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
         return None
-    failure = _failure(call, status, body, redactor)
+    code, words = code_and_words(call, body, redactor)
+    match status // 100:
+        case 3:
+            failure: ServiceError = Redirected(
+                call.service,
+                f"{call.subject} redirected the request (HTTP {status}). Its configured URL is"
+                " probably wrong.",
+            )
+        case 4:
+            error_type, verdict = VERDICTS.get(status, (ServiceRefused, "rejected the request"))
+            said = f"The response says: “{words}”" if words else ""
+            parts = (f"{call.subject} {verdict} (HTTP {status}).", call.advice.get(status), said)
+            sentence = " ".join(filter(None, parts))
+            if status == HTTPStatus.NOT_FOUND and (words or code is not None):
+                sentence = call.missing or sentence
+            failure = error_type(call.service, sentence, status=status, code=code, message=words)
+        case _:
+            sentence = (
+                f"{call.subject} is having problems (HTTP {status}). Try again in a few minutes."
+            )
+            failure = ServiceFailed(call.service, sentence, status=status, message=words)
     failure.retry_after = seconds_in(headers)
     return failure
-
-
-def _failure(call: ServiceCall, status: int, body: bytes, redactor: Redactor) -> ServiceError:
-    kind = status // 100
-    if kind == _REDIRECT:
-        return Redirected(
-            call.service,
-            f"{call.subject} redirected the request (HTTP {status}). Its configured URL is"
-            " probably wrong.",
-        )
-    code, words = code_and_words(call, body, redactor)
-    if kind != _REFUSAL:
-        sentence = f"{call.subject} is having problems (HTTP {status}). Try again in a few minutes."
-        return ServiceFailed(call.service, sentence, status=status, message=words)
-    error_type, verdict = VERDICTS.get(status, (ServiceRefused, "rejected the request"))
-    advice = call.advice.get(status, "")
-    said = f"The response says: “{words}”" if words else ""
-    parts = (f"{call.subject} {verdict} (HTTP {status}).", advice, said)
-    sentence = " ".join(filter(None, parts))
-    if status == HTTPStatus.NOT_FOUND and (words or code is not None):
-        sentence = call.missing or sentence
-    return error_type(call.service, sentence, status=status, code=code, message=words)
 
 
 def seconds_in(headers: Mapping[str, str]) -> float:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
 import aiohttp
@@ -261,19 +261,15 @@ class ServiceHttp:
         outcome = "cancelled"
         try:
             try:
-                async with (
-                    limited(call, self.total_seconds),
-                    self.session.request(
-                        call.method,
-                        call.url,
-                        params=call.params,
-                        headers=call.headers,
-                        data=None if call.form is None else aiohttp.FormData(call.form),
-                        allow_redirects=False,
-                        timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
-                        middlewares=(once(permit.may_send),),
-                    ) as response,
-                ):
+                async with sending(
+                    self.session,
+                    call,
+                    permit,
+                    self.total_seconds,
+                    params=call.params,
+                    headers=call.headers,
+                    data=None if call.form is None else aiohttp.FormData(call.form),
+                ) as response:
                     status = response.status
                     await permit.responded(ReportedLimits.from_headers(response.headers))
                     body = await body_of(call, response)
@@ -312,11 +308,30 @@ class ServiceHttp:
 
 
 @asynccontextmanager
-async def limited(call: ServiceCall, seconds: float) -> AsyncIterator[None]:
-    """Convert the HTTP library's exceptions to ServiceError, and stop after `seconds`."""
+async def sending(
+    session: aiohttp.ClientSession,
+    call: ServiceCall,
+    permit: Permit,
+    seconds: float,
+    **options: Any,  # noqa: ANN401 - as in aiohttp
+) -> AsyncIterator[aiohttp.ClientResponse]:
+    """Send a call at most once, and yield the response until `seconds` have passed.
+
+    The HTTP library's exceptions are converted to ServiceError.
+    """
     try:
-        async with asyncio.timeout(seconds):
-            yield
+        async with (
+            asyncio.timeout(seconds),
+            session.request(
+                call.method,
+                call.url,
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
+                middlewares=(once(permit.may_send),),
+                **options,
+            ) as response,
+        ):
+            yield response
     except (aiohttp.ClientError, OSError, NeverSentError) as accident:
         raise failure_of_accident(call, accident, seconds) from None
 
