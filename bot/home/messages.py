@@ -106,7 +106,7 @@ def limits(
     lines = []
     for incident in blocks:
         block = incident.blocks.longest
-        when = f" {again(block, incident.now)}" if block else ""
+        when = f" {again(block, incident.now, incident.key)}" if block else ""
         lines.append(f":no_entry: {where(incident.key)} is blocked (code {incident.code}).{when}")
     for standing in closest:
         kind = max(standing.meters, key=lambda kind: standing.meters[kind].share)

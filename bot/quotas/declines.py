@@ -37,6 +37,7 @@ def decline_error(decline: NotNow, key: OrganizationKey) -> QuotaError:
         blocked = f"{service} has blocked {whose} with code {code}."
         if key.is_api:
             blocked = f"{service} is receiving too many requests."
+            later = f"won't make any calls for {when}"
         sentence = f"{blocked} Gatehouse {later if seconds > 0 else 'is trying again now'}."
         until = datetime.fromtimestamp(decline.free_at, UTC)
         return OrganizationBlocked(sentence, code=code, until=until, seconds=seconds)

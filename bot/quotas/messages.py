@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from bot.organizations.messages import problems
-from bot.organizations.rules import Directory
+from bot.organizations.rules import Directory, OrganizationKey
 from bot.quotas.rules.limits import Limit, LimitKind, Plan, Source, limits_of
 from bot.quotas.rules.quota import MINUTE_SECONDS, Block, BlockCode, Incident
 from bot.quotas.rules.use import (
@@ -55,12 +55,18 @@ def _moment(at: float) -> str:
     return text.time(datetime.fromtimestamp(at, UTC))
 
 
-def again(block: Block, now: float) -> str:
-    """Return when Gatehouse will make the next call to a blocked organization."""
+def again(block: Block, now: float, key: OrganizationKey) -> str:
+    """Return when the next call to a blocked organization will be made.
+
+    Only clients make calls to another API.
+    """
+    tries, will_try = "Gatehouse is trying", "Gatehouse will try"
+    if key.is_api:
+        tries = will_try = "A client can try"
     if block.until <= now:
-        return "Gatehouse is trying again now."
+        return f"{tries} again now."
     soon = ", in less than a minute" if block.until - now < MINUTE_SECONDS else ""
-    return f"Gatehouse will try again {_moment(block.until)}{soon}."
+    return f"{will_try} again {_moment(block.until)}{soon}."
 
 
 def overview(
@@ -135,7 +141,7 @@ def detail(
     state = f"{MARKS[standing.state]} *{_state(standing).capitalize()}*"
     pairs = [(kind.in_words.capitalize(), _meter(standing, kind)) for kind in standing.meters]
     if block := standing.blocks.longest:
-        state += f" since {_moment(block.since)}. {again(block, standing.now)}"
+        state += f" since {_moment(block.since)}. {again(block, standing.now, standing.key)}"
     elif day := standing.meters.get(LimitKind.DAY):
         pairs.append(("At this pace", _pace(standing, day, last_hour)))
     made = _made(hours, people)
@@ -241,7 +247,7 @@ def checked(
     """Show whether a test call succeeded, was blocked, or wasn't made."""
     name = f"*{text.escape(name, 300)}*"
     block = standing.blocks.longest
-    until = "" if block is None else f" {again(block, standing.now)}"
+    until = "" if block is None else f" {again(block, standing.now, standing.key)}"
     if seconds is not None:
         verdict = f":white_check_mark: The test call to {name} succeeded ({seconds:.2f} s)."
     elif refusal is not None:
@@ -367,7 +373,7 @@ def _effects(incident: Incident) -> Iterator[str]:
     if lowered := incident.lowered:
         yield f"For {'an hour' if is_minute else 'a day'}, {_limited(lowered)}."
     if is_open and (block := incident.blocks.longest):
-        yield again(block, incident.now)
+        yield again(block, incident.now, incident.key)
 
 
 def _small_print(incident: Incident) -> str:

@@ -232,7 +232,7 @@ class OAuthCredential(Credential):
         error = ProviderThrottled(
             "oauth",
             f"The OAuth provider ({self.data_center}) is receiving too many requests for access"
-            f" tokens. Gatehouse will try again at {when:%H:%M} UTC.",
+            f" tokens. Please try again at {when:%H:%M} UTC.",
         )
         error.retry_after = seconds
         return error

@@ -186,7 +186,10 @@ async def test_a_429_is_one_alert_and_one_test_and_then_cleared(database_url):
         assert "Gatehouse-Declined" not in refused.headers
         declined = await get(gateway)
         assert declined.headers["Gatehouse-Declined"] == "blocked"
-        assert set(await declined.json()) == {"message"}
+        body = await declined.json()
+        assert set(body) == {"message"}
+        # Nothing but a client's call will be tried.
+        assert "Gatehouse won't make any calls for" in body["message"]
         assert len(gateway.upstream.got) == 1
         (incident,) = await open_incidents(gateway)
         assert (incident.code, incident.detail.sent_code) == (0, None)
@@ -195,6 +198,8 @@ async def test_a_429_is_one_alert_and_one_test_and_then_cleared(database_url):
         assert "Slow down." in card.all_text
         assert "Mute 1 h" in card.all_text
         assert "Check now" not in card.all_text
+        assert "A client can try again <!date" in card.all_text
+        assert "Gatehouse will try again" not in card.all_text
         status = await world.ask("U0VIEWER", "/gatehouse", "status")
         assert "xero" in status.all_text
 
