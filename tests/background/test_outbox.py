@@ -273,6 +273,25 @@ async def test_card_is_posted_where_the_settings_say_now(rig):
     assert rig.texts() == [f"This message is now in <#{OTHER}>."]
 
 
+@pytest.mark.parametrize("fault", ["ratelimited", "server error", "lost answer"])
+async def test_a_card_that_moved_leaves_no_live_card_behind(rig, fault):
+    await rig.show("open")
+    rig.channel = OTHER
+    faults = rig.slack.workspace.faults
+    if fault == "ratelimited":
+        faults.ratelimit("chat.update", retry_after=1)
+    elif fault == "server error":
+        faults.status("chat.update", 503)
+    else:
+        faults.cut("chat.update")
+    await rig.show("open")
+    while (seconds := await rig.due_in()) is not None:
+        rig.clock.advance(max(seconds, 0) + 1)
+        await rig.work()
+    assert rig.texts() == [f"This message is now in <#{OTHER}>."]
+    assert rig.texts(OTHER) == ["open"]
+
+
 @pytest.mark.parametrize("what", ["card", "edit", "note"])
 async def test_sender_that_slept_since_its_lease_sends_nothing(rig, what):
     if what == "edit":

@@ -121,8 +121,8 @@ def is_public(site: Site) -> None:
     site.slack.workspace.channels["C0APPROVALS"].is_private = False
 
 
-def is_shared(channel: str) -> Spoil:
-    return lambda site: setattr(site.slack.workspace.channels[channel], "is_ext_shared", True)
+def is_shared(channel: str, how: str = "is_ext_shared") -> Spoil:
+    return lambda site: setattr(site.slack.workspace.channels[channel], how, True)
 
 
 def is_deactivated(site: Site) -> None:
@@ -137,7 +137,9 @@ MISTAKES = [
     (setting(ALERTS_CHANNEL="C0GENERAL"), "ALERTS_CHANNEL", "bot_not_in_channel", ""),
     (is_public, "APPROVALS_CHANNEL", "channel_public", ""),
     (is_shared("C0APPROVALS"), "APPROVALS_CHANNEL", "channel_shared", "C0APPROVALS"),
+    (is_shared("C0APPROVALS", "is_org_shared"), "APPROVALS_CHANNEL", "channel_shared", ""),
     (is_shared("C0ALERTS"), "ALERTS_CHANNEL", "channel_shared", "C0ALERTS"),
+    (is_shared("C0ALERTS", "is_org_shared"), "ALERTS_CHANNEL", "channel_shared", ""),
     (roles(approver=["U0NOBODY", "U0APPROVER"]), "roles", "user_unknown", "U0NOBODY"),
     (roles(approver=["S0NOBODY", "U0APPROVER"]), "roles", "group_unknown", "S0NOBODY"),
     (roles(approver=["U0STRANGER", "U0APPROVER"]), "roles", "user_unknown", "another workspace"),

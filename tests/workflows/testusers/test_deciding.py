@@ -1,7 +1,7 @@
 """Tests that the first click wins, every click gets a reply, and every decision is audited."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 
@@ -207,6 +207,16 @@ async def test_click_that_slack_knows_nothing_of_is_followed_again(world):
     world.slack.user = user
     await clicks_of(world, replies)(job, Lease(world.database, "one", job))
     assert (await world.stored(request)).state is State.APPLYING
+
+
+async def test_click_that_slack_knows_nothing_of_is_followed_for_ten_minutes(world):
+    job = await kept(world, await world.ask("add welcome +1"))
+    world.slack.user = unreachable
+    follow = clicks_of(world, FakeReplies(takes=False))
+    for tries in (0, 6, 59):
+        again = await follow(replace(job, tries=tries), Lease(world.database, "one", job))
+        assert again == Again(world.clock.now() + timedelta(seconds=10), tries + 1)
+    assert await follow(replace(job, tries=60), Lease(world.database, "one", job)) is None
 
 
 async def test_click_is_retried_when_an_earlier_approver_is_unknown(database, clock):
