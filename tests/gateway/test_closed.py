@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 from urllib.parse import quote
 
+import aiohttp
 import pytest
 from aiohttp import web
 from sqlalchemy import select
@@ -17,7 +18,15 @@ from structlog.testing import capture_logs
 
 from bot.organizations.rules import Organization
 from bot.quotas.tables import quota_organizations
-from tests.gateway.conftest import EU, ITEMS, TOKENS, note_listed, running_gateway
+from tests.gateway.conftest import (
+    EU,
+    ITEMS,
+    TOKENS,
+    gateway_clients,
+    hold_all,
+    note_listed,
+    running_gateway,
+)
 from tests.gateway.upstream import running_upstream
 
 TOKEN = TOKENS["script"]
@@ -449,6 +458,30 @@ async def test_no_credential_is_in_a_log_or_a_metric(gateway, capsys, caplog):
     assert "gateway request" in told
     assert not any(secret in told for secret in (*TOKENS.values(), *INVENTORY_SECRETS))
     assert 'gatehouse_gateway_requests_total{client="script",data_center="eu",outcome="ok"}' in told
+
+
+async def test_two_clients_that_wait_leave_a_third_its_calls(sqlite_url):
+    """Two clients keep as many requests open as they can, for an organization that is full."""
+    own = gateway_clients(nightly={"organizations": ["com/20061234"]})
+    async with (
+        running_gateway(sqlite_url, gateway_clients=own) as gateway,
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as gateway.session,
+    ):
+        go_on, held = await hold_all(gateway)
+        gateway.upstream.answer = None
+        server, wait = gateway.world.bot.inventory.gateway, {"Prefer": "wait=60"}
+        for client in ("script", "quarter"):
+            held += [
+                asyncio.create_task(gateway.status(ITEMS, client, headers=wait)) for _ in range(200)
+            ]
+        while server._running.total() < server.most_at_once:
+            await asyncio.wait(held, timeout=0.01)
+        items = "/com/items?organization_id=20061234"
+        assert [await gateway.status(items, "nightly") for _ in range(20)] == [200] * 20
+        go_on.set()
+        for call in held:
+            call.cancel()
+        await asyncio.gather(*held, return_exceptions=True)
 
 
 async def test_a_client_with_too_many_open_requests_is_refused(gateway, monkeypatch):
