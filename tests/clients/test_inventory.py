@@ -118,6 +118,11 @@ async def test_a_background_call_takes_one_grant(
             CredentialsRefused,
             f"INVENTORY_DATA_CENTERS. The new credential needs the scope {LISTING_SCOPE}.",
         ),
+        (
+            {"status": 401, "payload": {"code": 57}},
+            CredentialsRefused,
+            "check that its API root (base_url) is of the same data center.",
+        ),
         ({"status": 400, "payload": {"code": 5, "message": "Hm"}}, ServiceRefused, "Hm"),
     ],
 )
