@@ -181,7 +181,7 @@ def _serve(_options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> int:
     from bot.check import examine, settings_file
     from bot.checks.findings import as_json, as_table
-    from bot.checks.rules import Finding
+    from bot.checks.rules import Finding, all_well
     from bot.configured import redactor_of
     from bot.ops.logs import configure_logs
     from bot.ops.loop import run
@@ -201,7 +201,7 @@ def _check(options: argparse.Namespace) -> int:
     if AUDIT_KEY in sources.environment:
         findings.append(Finding(AUDIT_KEY, "setting_unused", AUDIT_KEY_UNUSED))
     print(redactor.clean(report(findings)))
-    return 0 if all(finding.is_well for finding in findings) else BROKEN
+    return 0 if all_well(findings) else BROKEN
 
 
 def _set_up(options: argparse.Namespace) -> int:

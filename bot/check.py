@@ -59,7 +59,7 @@ def settings_file(settings: Settings, sources: Sources) -> Finding:
 
 def examine_settings(settings: Settings) -> list[Finding]:
     """Run the checks that make no calls to other services, and return the findings."""
-    found = []
+    findings = []
     for path, reserve in settings.inventory_reserve.items():
         plan = quota_terms(settings).plan_of(OrganizationKey.of_path(path))
         if reserve.day >= (day := limits_of(plan).day or 0):
@@ -68,7 +68,7 @@ def examine_settings(settings: Settings) -> list[Finding]:
                 f" only {day:,}, so Gatehouse makes only one call per day. Reserve fewer calls, or"
                 " set the right plan."
             )
-            found.append(Finding("INVENTORY_RESERVE", "reserve_too_large", sentence))
+            findings.append(Finding("INVENTORY_RESERVE", "reserve_too_large", sentence))
     secret = revealed(settings.slack_signing_secret) or ""
     is_real = not is_loopback(URL(settings.slack_api_url).host)
     form = SIGNING_SECRET if is_real else SIGNING_SECRET_OF_A_STAND_IN
@@ -77,5 +77,5 @@ def examine_settings(settings: Settings) -> list[Finding]:
             "must be 32 hexadecimal digits. Copy the Signing Secret from the app's Basic"
             " Information page."
         )
-        found.append(Finding("SLACK_SIGNING_SECRET", "signing_secret_form", sentence))
-    return found
+        findings.append(Finding("SLACK_SIGNING_SECRET", "signing_secret_form", sentence))
+    return findings

@@ -27,8 +27,8 @@ async def explain_policy(settings: Settings, typed_flow: str, typed_person: str 
     """
     flow = find_flow(typed_flow, settings.flow_aliases)
     if flow is None:
-        known = ", ".join(sorted(settings.flow_aliases)) or "none"
-        print(f"There's no flow {typed_flow}. Use a SID or an alias from FLOW_ALIASES: {known}.")
+        aliases = ", ".join(sorted(settings.flow_aliases)) or "none"
+        print(f"There's no flow {typed_flow}. Use a SID or an alias from FLOW_ALIASES: {aliases}.")
         return 1
     async with gatehouse(settings) as bot:
         people, slack_user_id = bot.slack.people, typed_person
@@ -61,13 +61,13 @@ async def explain(people: People, flow: Flow, slack_user_id: str | None) -> list
     policy = people.policy
     rules = policy.of_flow(flow.sid)
     lines = [f"Flow {flow.name} ({flow.sid}) [FLOW_ALIASES]"]
-    shown = {rule.name: getattr(rules, rule.name) for rule in fields(FlowPolicy)}
-    shown["approvers"] = policy.holders(Permission.DECIDE, flow.sid)
-    shown["notify"] = policy.mentioned(flow.sid)
+    values = {rule.name: getattr(rules, rule.name) for rule in fields(FlowPolicy)}
+    values["approvers"] = policy.holders(Permission.DECIDE, flow.sid)
+    values["notify"] = policy.mentioned(flow.sid)
     sources = {**SOURCES, **rules.sources}
     if rules.notify is None:
         sources["notify"] = sources["approvers"]
-    for name, value in shown.items():
+    for name, value in values.items():
         key = name.removesuffix("_seconds")
         lines.append(f"{key}: {_shown(key, value)} [{sources.get(name, 'FLOW_POLICIES')}]")
     if slack_user_id is not None:
@@ -75,8 +75,8 @@ async def explain(people: People, flow: Flow, slack_user_id: str | None) -> list
         who = f"{person.name} ({person.slack_user_id})"
         for permission, does in ((Permission.DECIDE, "approve"), (Permission.REQUEST, "ask")):
             decision = policy.judge(person, permission, flow.sid)
-            named = sorted({person.slack_user_id, *person.groups}.intersection(decision.holders))
-            how = f"as {', '.join(named)}" if named else f"with the {person.role} role"
+            holders = sorted({person.slack_user_id, *person.groups}.intersection(decision.holders))
+            how = f"as {', '.join(holders)}" if holders else f"with the {person.role} role"
             verdict = f"can {does} {how}"
             if not decision.is_granted:
                 reason = await people.explain(person, decision)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bot.checks.rules import WRONG, Finding
+from bot.checks.rules import WRONG, Finding, all_well
 from bot.metrics import Metrics
 from bot.ops.clock import Clock
 from bot.ops.redaction import on_one_line
@@ -40,8 +40,7 @@ def as_table(findings: Sequence[Finding]) -> str:
         code = f" [{finding.code}]" if finding.mark in {"WARN", WRONG} else ""
         line = f"{finding.mark:<5}  {finding.subject:<{width}}  {finding.for_operators}{code}"
         lines.append(on_one_line(line))
-    all_well = all(finding.is_well for finding in findings)
-    verdict = "All is well." if all_well else "Correct each problem that is marked WRONG."
+    verdict = "All is well." if all_well(findings) else "Correct each problem that is marked WRONG."
     return "\n".join([*lines, "", verdict])
 
 
@@ -56,5 +55,4 @@ def as_json(findings: Sequence[Finding]) -> str:
         }
         for finding in findings
     ]
-    all_well = all(finding.is_well for finding in findings)
-    return json.dumps({"ok": all_well, "checks": checks}, ensure_ascii=False, indent=2)
+    return json.dumps({"ok": all_well(findings), "checks": checks}, ensure_ascii=False, indent=2)

@@ -1,6 +1,6 @@
 """The results of checks, the parts that they can affect, and the values in `/gatehouse status`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -94,6 +94,11 @@ class Finding:
         return self.mark != WRONG and self.code != NOT_TRIED
 
 
+def all_well(findings: Iterable[Finding]) -> bool:
+    """Return True if no finding needs action."""
+    return all(finding.is_well for finding in findings)
+
+
 def well(subject: str | Part, sentence: str) -> Finding:
     """Return a finding that needs no action."""
     return Finding(subject, WELL, sentence)
@@ -142,10 +147,10 @@ class Status:
     @property
     def troubles(self) -> list[str]:
         """A short name for each problem. Empty if everything works."""
-        named = [] if self.jobs else [Part.DATABASE.noun]
-        named += [trouble.part.noun for trouble in self.broken]
+        nouns = [] if self.jobs else [Part.DATABASE.noun]
+        nouns += [trouble.part.noun for trouble in self.broken]
         return [
-            *dict.fromkeys(named),
+            *dict.fromkeys(nouns),
             *(seen.name for seen in self.services if seen.is_failing),
             *(f"{name} is blocked" for name in self.blocked),
             *(["late jobs"] if self.jobs and self.jobs.late else []),

@@ -50,34 +50,34 @@ async def inventory(
         # The bot's next listing of the data center counts against this organization.
         key = OrganizationKey(name, await parts.directory.representative(name))
         try:
-            found = await _organizations(parts.inventory, key)
+            rows = await _organizations(parts.inventory, key)
         except GatehouseError as error:
             return failed(subject, error)
-        listed[name] = found
-        if not found:
+        listed[name] = rows
+        if not rows:
             sentence = "The credential is valid, but doesn't give access to any organization."
             return Finding(subject, "no_organization", sentence)
-        if organization_id and organization_id not in ids_of(found):
+        if organization_id and organization_id not in ids_of(rows):
             sentence = (
-                f"organization_id {organization_id} is not one of the {len(found)} listed"
+                f"organization_id {organization_id} is not one of the {len(rows)} listed"
                 " organizations. Find the right ID in the service's console, under organization"
                 " management, and use it in INVENTORY_DATA_CENTERS."
             )
             return Finding(subject, "organization_not_listed", sentence)
-        return well(subject, f"lists {count(len(found), 'organization')}.")
+        return well(subject, f"lists {count(len(rows), 'organization')}.")
 
     looks = (look(name, center.organization_id) for name, center in centers.items())
     return list(await asyncio.gather(*looks)), listed
 
 
-async def _organizations(client: InventoryClient, named: OrganizationKey) -> Sequence[Organization]:
+async def _organizations(client: InventoryClient, key: OrganizationKey) -> Sequence[Organization]:
     try:
-        return await client.organizations(named, CAUSE)
+        return await client.organizations(key, CAUSE)
     except ServiceRefused:
-        if not named.organization_id:
+        if not key.organization_id:
             raise
         # The service doesn't know this organization, but might list others.
-        return await client.organizations(OrganizationKey(named.data_center), CAUSE)
+        return await client.organizations(OrganizationKey(key.data_center), CAUSE)
 
 
 def _is_404(error: GatehouseError) -> bool:
@@ -94,12 +94,12 @@ async def flows(parts: CheckParts) -> list[Finding]:
     if client is None:
         return [_missing(settings, "flow")]
 
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for alias, flow_sid in (aliases or {"": NO_SUCH_FLOW}).items():
-        found.append(await _flow(client, alias, flow_sid))
-        if found[-1].code not in {WELL, "flow_unknown"}:
-            return found  # the next call would fail the same way
-    if not aliases or all(finding.code == "flow_unknown" for finding in found):
+        findings.append(await _flow(client, alias, flow_sid))
+        if findings[-1].code not in {WELL, "flow_unknown"}:
+            return findings  # the next call would fail the same way
+    if not aliases or all(finding.code == "flow_unknown" for finding in findings):
         # A service that returns 404 even for a wrong token is not the flow service.
         url = URL(settings.flow_base_url or "")
         stranger = FlowClient(parts.http, url, "nobody", SecretStr("no-such-token"))
@@ -108,7 +108,7 @@ async def flows(parts: CheckParts) -> list[Finding]:
         except ServiceError as error:
             if _is_404(error):
                 return [Finding("flow", "wrong_host", NO_FLOW_SERVICE)]
-    return found
+    return findings
 
 
 async def _flow(flows: FlowClient, alias: str, flow_sid: str) -> Finding:
@@ -184,9 +184,9 @@ def gateway(settings: Settings, listed: Mapping[str, Collection[str]]) -> list[F
             f" {', '.join(unknown)}."
         )
         return [Finding("gateway", "organization_not_listed", sentence)]
-    found = [well("gateway", f"has {count(len(clients), 'client')}.")]
+    findings = [well("gateway", f"has {count(len(clients), 'client')}.")]
     for name in settings.apis:
         its = [client for client, other in clients.items() if name in other.organizations]
         sentence = f"can be called by {', '.join(its) or 'no client'}. This check doesn't call it."
-        found.append(well(f"api {name}", sentence))
-    return found
+        findings.append(well(f"api {name}", sentence))
+    return findings

@@ -63,11 +63,10 @@ def toml_text(values: Mapping[str, object]) -> str:
     return "\n".join([HEADER, *parts])
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
 # By the names of the environment variables.
 EXAMPLES: Mapping[str, str] = {
-    name.upper(): _text(example_of(name)) for name in Settings.model_fields
+    name.upper(): value
+    if isinstance(value := example_of(name), str)
+    else json.dumps(value, ensure_ascii=False)
+    for name in Settings.model_fields
 }

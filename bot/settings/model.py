@@ -103,10 +103,6 @@ def _lower(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
-def _listed(value: object) -> object:
-    return ["*"] if value == "*" else value
-
-
 # The specification capitalizes plan names ("Free"), so ignore case.
 PlanName = Annotated[
     Literal["free", "standard", "professional", "premium", "enterprise"], BeforeValidator(_lower)
@@ -267,7 +263,9 @@ class ClientSettings(_Part):
         str, BeforeValidator(_lower), Field(pattern=r"^[0-9a-f]{64}$", repr=False)
     ]
     organizations: Annotated[
-        tuple[OrganizationPath, ...], Field(min_length=1), BeforeValidator(_listed)
+        tuple[OrganizationPath, ...],
+        Field(min_length=1),
+        BeforeValidator(lambda value: ["*"] if value == "*" else value),
     ] = ()
     methods: Annotated[tuple[Method, ...], Field(min_length=1)] = ("GET",)
     share: float = Field(default=1.0, gt=0, le=1, strict=True)
@@ -489,8 +487,8 @@ class Settings(BaseModel):
         parameters = {} if url.startswith("sqlite:") else connection_parameters(url)
         proxies = (revealed(self.https_proxy), revealed(self.http_proxy))
         passwords = (URL(proxy or "").password for proxy in proxies)
-        found = (*_secrets_in(self), parameters.get("password"), *passwords)
-        return [secret for secret in found if secret and secret != url]
+        secrets = (*_secrets_in(self), parameters.get("password"), *passwords)
+        return [secret for secret in secrets if secret and secret != url]
 
 
 def _secrets_in(value: object) -> Iterator[str]:

@@ -51,8 +51,8 @@ async def tried(settings: Settings, check: Callable[[CheckParts], Awaitable[Resu
             return await check(bot.health.parts)
 
 
-async def refresh_token_of(data_center: str, oauth: Mapping[str, str], code: str) -> str:
-    """Exchange a single-use code for a refresh token."""
+async def refresh_token_of(data_center: str, oauth: Mapping[str, str]) -> str:
+    """Exchange a single-use code, which stands for the refresh token, for the refresh token."""
     call = ServiceCall(
         service="oauth",
         label=f"the OAuth provider ({data_center})",
@@ -62,7 +62,7 @@ async def refresh_token_of(data_center: str, oauth: Mapping[str, str], code: str
             ("grant_type", "authorization_code"),
             ("client_id", oauth["client_id"]),
             ("client_secret", oauth["client_secret"]),
-            ("code", code),
+            ("code", oauth["refresh_token"]),
         ],
         headers={"Accept": "application/json"},
         data_center=data_center,
@@ -70,7 +70,7 @@ async def refresh_token_of(data_center: str, oauth: Mapping[str, str], code: str
     )
     try:
         async with open_session() as session:
-            redactor = Redactor([oauth["client_secret"], code])
+            redactor = Redactor([oauth["client_secret"], oauth["refresh_token"]])
             http = ServiceHttp(session, redactor, lambda _: None, SystemClock())
             tokens = await http.request(call, lambda body: model_in(call, body, _Tokens))
     except (ServiceRefused, CredentialsRefused) as error:

@@ -18,9 +18,9 @@ Table = dict[str, Any]
 REFUSED = "credentials_refused"
 
 
-def check_settings(given: Mapping[str, object]) -> Settings:
+def check_settings(table: Mapping[str, object]) -> Settings:
     """Validate and return settings."""
-    return settings_from(Sources({}, table=given))
+    return settings_from(Sources({}, table=table))
 
 
 def workspace_of(table: Table) -> Workspace:
@@ -61,8 +61,11 @@ def oauth_in(table: Table) -> dict[str, Table]:
     """Return the OAuth table of each data center that has one."""
     centers = table.get("inventory_data_centers")
     rows = centers.items() if isinstance(centers, dict) else ()
-    found = {name: center.get("oauth") for name, center in rows if isinstance(center, dict)}
-    return {name: oauth for name, oauth in found.items() if isinstance(oauth, dict)}
+    return {
+        name: center["oauth"]
+        for name, center in rows
+        if isinstance(center, dict) and isinstance(center.get("oauth"), dict)
+    }
 
 
 def exchange_codes(table: Table) -> list[str]:
@@ -70,17 +73,18 @@ def exchange_codes(table: Table) -> list[str]:
 
     A code works only once. Return the problems with refused codes. Their data centers are left out.
     """
-    codes = {name: oauth.pop("code") for name, oauth in oauth_in(table).items() if "code" in oauth}
-    for name, code in codes.items():
-        if oauth_in(table)[name].setdefault("refresh_token", code) != code:
+    with_code = {name: oauth for name, oauth in oauth_in(table).items() if "code" in oauth}
+    for name, oauth in with_code.items():
+        # Until it's exchanged, the code stands for the refresh token.
+        code = oauth.pop("code")
+        if oauth.setdefault("refresh_token", code) != code:
             problem = "needs either code or refresh_token, but not both"
             raise SettingsError([f"inventory_data_centers → {name} → oauth: {problem}"])
     check_settings(table)
     refused: list[str] = []
-    for name, code in codes.items():
-        oauth = oauth_in(table)[name]
+    for name, oauth in with_code.items():
         try:
-            oauth["refresh_token"] = asyncio.run(refresh_token_of(name, oauth, code))
+            oauth["refresh_token"] = asyncio.run(refresh_token_of(name, oauth))
         except SettingsError as error:
             refused += error.problems
             del table["inventory_data_centers"][name]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bot.check import examine
 from bot.checks.findings import as_table
+from bot.checks.rules import all_well
 from bot.configured import redactor_of
 from bot.ops.logs import configure_logs
 from bot.ops.redaction import Redactor, on_one_line
@@ -64,7 +65,7 @@ def set_up(answers: Path | None, out: Path, environment: Mapping[str, str]) -> i
     if Path(sys.argv[0]).name != "gatehouse":
         program = f"{shlex.quote(sys.executable)} -m bot"
     start = f"{CONFIG}={shlex.quote(str(out))} {program}"
-    if refused or not all(finding.is_well for finding in findings):
+    if refused or not all_well(findings):
         print(f"\nWrote {out}. Correct it, and then check it again: {start} check")
         return FOUND
     print(f"\nWrote {out}. Start the bot: {start}")

@@ -3,6 +3,7 @@
 import re
 import stat
 import tomllib
+from dataclasses import fields
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -10,9 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.approvals.rules import FlowPolicy
+from bot.ids import NamedIds
+from bot.permissions import Role
 from bot.settings import Settings, settings_from
 from bot.settings.model import SERVICES
 from bot.settings.sources import find_sources
+from bot.setup.names import PEOPLE
 from bot.setup.run import write_settings
 from sandbox.services.faults import Fault, FaultKind
 from sandbox.services.state import EMAIL_KEY
@@ -189,6 +194,12 @@ async def test_names_may_stand_for_ids_in_a_policy(place):
     assert (rules.approvers, rules.requesters) == (("S0APPROVERS",), ("U0OPERATOR",))
     assert (rules.automatic, rules.channel) == (("U0OPERATOR",), "C0APPROVALS")
     assert settings.access_contact == "U0ADMIN"
+
+
+def test_every_key_that_lists_people_takes_names():
+    rules = {rule.name for rule in fields(FlowPolicy) if rule.type == NamedIds | None}
+    assert "notify" in rules
+    assert {*rules, *Role} <= PEOPLE
 
 
 async def test_settings_of_the_file_override_those_of_the_vendor(place):
