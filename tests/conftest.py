@@ -1,5 +1,6 @@
 """Fixtures and pytest hooks shared by all tests."""
 
+import asyncio
 import gc
 import os
 import shutil
@@ -12,6 +13,7 @@ from _pytest.terminal import TerminalReporter
 from hypothesis import HealthCheck, settings
 
 from bot.store.engine import Database
+from bot.tasks import Tasks
 from tests.support import databases
 from tests.support.clock import FakeClock
 from tests.support.compiled import share_compiled_statements
@@ -96,6 +98,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     quick = [item for item in items if not item.get_closest_marker("slow")]
     half = len(items) // 2 - len(slow[::2])
     items[:] = [*slow[::2], *quick[:half], *slow[1::2], *quick[half:]]
+
+
+@pytest.fixture(autouse=True)
+def broken_tasks(monkeypatch) -> Iterator[list[str]]:
+    """Yield the names of background tasks that raise. At the end, fail unless the list is empty."""
+    names: list[str] = []
+    ended = Tasks._ended
+
+    def note(tasks: Tasks, task: "asyncio.Task[object]") -> None:
+        ended(tasks, task)
+        if not task.cancelled() and (error := task.exception()):
+            names.append(f"{task.get_name()}: {error!r}")
+
+    monkeypatch.setattr(Tasks, "_ended", note)
+    yield names
+    assert names == [], f"background tasks raised: {', '.join(names)}"
 
 
 @pytest.fixture

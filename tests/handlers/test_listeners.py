@@ -201,7 +201,7 @@ async def test_a_type_ahead_in_trouble_gets_no_option(bot, error, monkeypatch):
     assert (delivery.status, delivery.json["options"]) == (200, [])
 
 
-async def test_an_error_outside_the_answer_is_logged(bot, monkeypatch):
+async def test_an_error_outside_the_answer_is_logged(bot, monkeypatch, broken_tasks):
     async def broken(*_, **__):
         raise KeyError("x")
 
@@ -214,3 +214,5 @@ async def test_an_error_outside_the_answer_is_logged(bot, monkeypatch):
     (line,) = [line for line in logs if line["event"] == "task.broken"]
     assert (line["task"], line["log_level"]) == ("/x", "error")
     assert isinstance(line["exc_info"], KeyError)
+    assert broken_tasks == ["/x: KeyError('x')"]
+    broken_tasks.clear()
