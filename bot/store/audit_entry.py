@@ -53,7 +53,7 @@ class Verification:
     @property
     def is_intact(self) -> bool:
         """True if the verification found no problems."""
-        return self.broken_at is None and not self.reason
+        return not self.reason
 
     def __str__(self) -> str:
         """Return the result as a sentence for operators."""

@@ -254,8 +254,6 @@ class JobLoop:
 
     async def _run_and_finish(self, lease: Lease) -> None:
         job = lease.job
-        outcome = None
-        failure = None
         try:
             outcome = await self._kinds[job.kind].run(job, lease)
         except LeaseLost as error:
@@ -263,19 +261,16 @@ class JobLoop:
             return
         except GatehouseError as error:
             log.warning("job.failed", outcome=error.outcome, reason=error.sentence, tries=job.tries)
-            failure = error.sentence
-        except Exception as error:
+        except Exception:
             log.exception("job.broken", tries=job.tries)
-            failure = type(error).__name__
-        if lease.is_finished and failure is None:
+        else:
+            if not lease.is_finished:
+                async with self._database.transaction() as tx:
+                    await lease.finish(tx, outcome)
             return
+        pause = timedelta(seconds=min(2.0 ** min(job.tries, 10), LONGEST_PAUSE_SECONDS))
         async with self._database.transaction() as tx:
-            if failure is None:
-                await lease.finish(tx, outcome)
-                return
-            pause = min(2.0 ** min(job.tries, 10), LONGEST_PAUSE_SECONDS)
-            again = Again(await tx.now() + timedelta(seconds=pause), job.tries + 1)
-            await jobs.finish(tx, lease.owner, job, again, failure)
+            await lease.finish(tx, Again(await tx.now() + pause, job.tries + 1))
 
     async def _renew_for_ever(self) -> None:
         while True:

@@ -65,9 +65,7 @@ _REMOVE = delete(jobs).where(_UNCHANGED)
 _RESCHEDULE = (
     update(jobs)
     .where(_UNCHANGED)
-    .values(
-        due_at=bindparam("again_at"), tries=bindparam("again_tries"), last_error=bindparam("error")
-    )
+    .values(due_at=bindparam("again_at"), tries=bindparam("again_tries"))
 )
 _REMEMBER = (
     update(jobs)
@@ -177,9 +175,7 @@ async def renew(tx: Transaction, owner: str, key: str, *, skip_locked: bool = Fa
     return renewed.rowcount > 0
 
 
-async def finish(
-    tx: Transaction, owner: str, job: Job, again: Again | None, error: str | None = None
-) -> None:
+async def finish(tx: Transaction, owner: str, job: Job, again: Again | None) -> None:
     """End a run. If `again` is None, remove the job. Otherwise, reschedule it.
 
     If the job was replaced during the run, the new job stays unchanged, and can now be claimed.
@@ -189,7 +185,7 @@ async def finish(
     if again is None:
         await tx.write(_REMOVE, unchanged)
     else:
-        rescheduled = {"again_at": again.at, "again_tries": again.tries, "error": error}
+        rescheduled = {"again_at": again.at, "again_tries": again.tries}
         await tx.write(_RESCHEDULE, {**unchanged, **rescheduled})
     await tx.write(_RELEASE, lease)
     tx.has_stored_job = True

@@ -64,7 +64,6 @@ jobs = Table(
     required("tries", Integer),
     Column("owner", String(64)),
     Column("leased_until", UtcDateTime),
-    Column("last_error", Text),
     Index(None, "due_at"),
 )
 
