@@ -1,6 +1,7 @@
 """The Home tab: requests that a person can decide on, the person's own requests, and the limits."""
 
 from collections.abc import Callable, Sequence
+from itertools import starmap
 from typing import Any, TypeVar
 
 from bot.approvals.rules import Act
@@ -13,9 +14,8 @@ from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import Message, SlackBlock
 from bot.slack.messages.help import ABOUT_TEST_USERS
 from bot.testusers.messages import pages
-from bot.testusers.messages.card import act_buttons, main_buttons
+from bot.testusers.messages.card import main_buttons
 from bot.testusers.messages.pages import AccessGroup, OpenRow, Reader
-from bot.testusers.messages.phrases import summary
 from bot.testusers.rules.requests import Request
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ def home(
             *([] if waiting else [block_kit.context("Nothing is waiting for you.")]),
             *_first(waiting, lambda row: pages.waiting(row, reader.show), MORE_REQUESTS),
             block_kit.header(OWN),
-            *(_own(request, reader) for request in own),
+            *starmap(block_kit.section, pages.summaries(own, reader, Act.CANCEL)),
             *([] if own else [block_kit.context(NO_REQUESTS, ABOUT_TEST_USERS)]),
             *([block_kit.section("*Access ending within 24 hours*")] if ending else []),
             *_first(ending, lambda group: pages.group_message(group, reader), MORE_ACCESS),
@@ -81,11 +81,6 @@ def sentence(reason: str) -> dict[str, Any]:
 
 def _view(shown: Sequence[SlackBlock]) -> dict[str, Any]:
     return {"type": "home", "blocks": block_kit.told_apart(shown)}
-
-
-def _own(request: Request, reader: Reader) -> SlackBlock:
-    cancel = act_buttons(request, Act.CANCEL) if reader.asks else []
-    return block_kit.section(summary(request, reader.show), next(iter(cancel), None))
 
 
 def _first(rows: Sequence[T], show: Callable[[T], Message], more: str) -> list[SlackBlock]:

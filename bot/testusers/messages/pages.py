@@ -134,11 +134,12 @@ def history(flow: Flow, page: Page[Request], reader: Reader, *acts: Act) -> Mess
     if not page.total:
         return Message.of(f"There are no requests for {flow_name(flow)} yet.")
     title = f"*{text.count(page.total, 'request')}* for {flow_name(flow)}, newest first"
-    rows: list[Row] = [(title, None), *_requests(page.items, reader, *acts)]
+    rows: list[Row] = [(title, None), *summaries(page.items, reader, *acts)]
     return _message(rows, page.turning(ids.testusers_page("history")))
 
 
-def _requests(requests: Sequence[Request], reader: Reader, *acts: Act) -> list[Row]:
+def summaries(requests: Sequence[Request], reader: Reader, *acts: Act) -> list[Row]:
+    """Return each request's summary, with the first of these buttons that the reader can use."""
     rows = list[Row]()
     for request in requests:
         buttons = act_buttons(request, *acts) if reader.asks else []
@@ -186,7 +187,7 @@ def own(
     rows = list[Row]()
     if not page.wanted.page:
         rows.append((f"*Your requests* ({len(requests):,})" if requests else NO_REQUESTS, None))
-        rows += _requests(requests[:REQUESTS_SHOWN], reader, Act.CANCEL)
+        rows += summaries(requests[:REQUESTS_SHOWN], reader, Act.CANCEL)
         left = len(requests) - REQUESTS_SHOWN
         if left > 0:
             rows.append((f"And {left:,} more.", None))
