@@ -156,6 +156,6 @@ def templates(body: object, wanted: Wanted = FIRST) -> Message:
         return Message.of(summary)
     page = Page.cut(labelled, PAGE, wanted)
     lines = [" · ".join(text.escape(cell, 90) for cell in row) for row in page.items]
-    table = block_kit.table([("Name", "ID"), *page.items])
-    blocks = (block_kit.section(summary), table, *page.turning(ids.EMAILKEY_PAGE))
-    return Message("\n".join([summary, *lines]), blocks)
+    rows = [("Name", "ID"), *page.items]
+    turns = page.turns(ids.EMAILKEY_PAGE)
+    return block_kit.tabular([summary], rows, lines, [page.place], turns)

@@ -284,10 +284,10 @@ def tabular(
     blocks = [section(paragraph) for paragraph in paragraphs]
     if lines:
         blocks.append(table(rows, right=right))
-    footer = " · ".join(filter(None, footnotes))
-    return Message(
-        "\n".join([*paragraphs, *lines, footer]), (*blocks, context(footer), *row(controls))
-    )
+    if footer := " · ".join(filter(None, footnotes)):
+        blocks.append(context(footer))
+    texts = filter(None, (*paragraphs, *lines, footer))
+    return Message("\n".join(texts), (*blocks, *row(controls)))
 
 
 def number_of(value: str) -> int:
