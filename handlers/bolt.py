@@ -12,7 +12,6 @@ from bot.app import Gatehouse
 from bot.ops.current_delivery import following
 from bot.ops.logs import bolt_logger
 from bot.settings.model import revealed
-from handlers.commands import Commands
 from handlers.listening import Listening
 
 log = structlog.get_logger(__name__)
@@ -74,7 +73,6 @@ class GatehouseApp(AsyncApp):
         )
         self._bot = bot
         self.listening = Listening(bot)
-        self.commands = Commands(bot, self.listening)
         self.error(self._failed)
 
     def require_needs(self) -> None:

@@ -15,8 +15,7 @@ from bot.slack.replies import DirectReplies
 from bot.spelling import UNSEEN, closest, folded
 from handlers import payloads
 from handlers.bolt import GatehouseApp
-from handlers.commands import Commands, helped
-from handlers.listening import COMMAND, EVENT, Needs
+from handlers.listening import COMMAND, EVENT, Listening, Needs, helped
 from handlers.payloads import Body
 from handlers.progress import AnswerAt
 
@@ -40,9 +39,9 @@ def register(app: GatehouseApp) -> None:
     Bolt uses the first listener that matches, so this must be called last.
     """
     listener = app.listening.listener
-    app.event("message")(listener(partial(read_message, app), EVENT))
+    app.event("message")(listener(partial(read_message, app.listening), EVENT))
     runs = Needs(Permission.ASK_FOR_HELP, AnswerAt.CLICKED)
-    app.action(ids.row_of(ids.RUN_COMMAND))(listener(partial(run_command, app.commands), runs))
+    app.action(ids.row_of(ids.RUN_COMMAND))(listener(partial(run_command, app.listening), runs))
     app.command(EVERYTHING)(listener(no_such_command, COMMAND))
     for register_rest in (app.action, app.shortcut, app.view):
         register_rest(EVERYTHING)(listener(outdated, Needs(Permission.ASK_FOR_HELP)))
@@ -50,7 +49,7 @@ def register(app: GatehouseApp) -> None:
     app.event(EVERYTHING)(listener(ignored, UNKNOWN))
 
 
-async def read_message(app: GatehouseApp, bot: Gatehouse, _person: None, body: Body) -> None:
+async def read_message(listening: Listening, bot: Gatehouse, _person: None, body: Body) -> None:
     """Start the answer to a direct message, unless the event has been received before."""
     event = payloads.part(body, "event")
     event_id = payloads.text(body, "event_id")
@@ -66,21 +65,21 @@ async def read_message(app: GatehouseApp, bot: Gatehouse, _person: None, body: B
         return
     first, text = command_in(payloads.text(event, "text"), bot.slack.people.bot_user_id)
     # Errors and metrics name the command.
-    command = f"/{first}" if f"/{first}" in app.commands else "message"
+    command = f"/{first}" if f"/{first}" in listening.commands else "message"
     message = {**body, "command": command, "text": text}
     channel_id = payloads.text(event, "channel")
     port = DirectReplies(bot.slack.client, bot.clock, channel_id, event.get("thread_ts"))
-    work = partial(answer_message, app.commands, first)
-    bot.tasks.start(app.listening.answer(work, COMMAND, message, port.say), "message")
+    work = partial(answer_message, listening, first)
+    bot.tasks.start(listening.answer(work, COMMAND, message, port.say), "message")
 
 
 async def answer_message(
-    commands: Commands, first: str, bot: Gatehouse, person: Person, body: Body
+    listening: Listening, first: str, bot: Gatehouse, person: Person, body: Body
 ) -> Message | None:
     """Answer a direct message that begins with the word `first`."""
     text = payloads.text(body, "text")
-    if f"/{first}" in commands:
-        return await commands.run(f"/{first} {text}", person, body)
+    if f"/{first}" in listening.commands:
+        return await listening.run(f"/{first} {text}", person, body)
     near = [command.name for command in COMMANDS if is_near(first, command)]
     if not near:
         return await helped(bot.slack.people, person, partial(help_ui.of_all, title=WHAT_TO_SEND))
@@ -91,10 +90,10 @@ async def answer_message(
 
 
 async def run_command(
-    commands: Commands, _bot: Gatehouse, person: Person, body: Body
+    listening: Listening, _bot: Gatehouse, person: Person, body: Body
 ) -> Message | None:
     """Run the command in a button's value after checking the permission for the command."""
-    return await commands.run(payloads.value(body), person, body)
+    return await listening.run(payloads.value(body), person, body)
 
 
 async def outdated(_bot: Gatehouse, _person: Person, body: Body) -> Message:

@@ -17,7 +17,7 @@ from handlers.sharing import with_share
 
 def register(app: GatehouseApp) -> None:
     """Register `/emailkey` and the buttons of its template list."""
-    app.command("/emailkey")(app.commands.listener(EMAILKEY, parse_emailkey, answer))
+    app.command("/emailkey")(app.listening.command(EMAILKEY, parse_emailkey, answer))
     app.action(ids.row_of(ids.EMAILKEY_PAGE))(app.listening.listener(turn, TURN))
 
 

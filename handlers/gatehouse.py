@@ -18,7 +18,7 @@ from handlers.sharing import with_share
 
 def register(app: GatehouseApp) -> None:
     """Register `/gatehouse`."""
-    app.command("/gatehouse")(app.commands.listener(GATEHOUSE, parse_gatehouse, answer))
+    app.command("/gatehouse")(app.listening.command(GATEHOUSE, parse_gatehouse, answer))
 
 
 async def answer(bot: Gatehouse, person: Person, typed: GatehouseRequest, body: Body) -> Message:

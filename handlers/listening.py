@@ -8,19 +8,21 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 from slack_bolt import BoltResponse
 from slack_bolt.async_app import AsyncAck
 
 from bot.app import Gatehouse, SlackParts
-from bot.commands import COMMANDS
+from bot.commands import COMMANDS, HELP, Command
 from bot.errors import DatabaseUnavailable, GatehouseError, NotFound, Replayed, Unsent, UsageError
 from bot.ops.current_delivery import delivery_id
 from bot.permissions import ACTING, Permission, Person
+from bot.slack.messages import help as help_ui
 from bot.slack.messages import replies
-from bot.slack.messages.block_kit import Message
+from bot.slack.messages.block_kit import OUTDATED, Message
+from bot.slack.people import People
 from handlers import payloads
 from handlers.payloads import Body
 from handlers.progress import Answer, AnswerAt, Respond, show
@@ -40,6 +42,9 @@ Work = Callable[[Gatehouse, Any, Body], Awaitable[Any]]
 
 Returns the message to show, or None.
 """
+T = TypeVar("T")
+AnswerCommand = Callable[[Gatehouse, Person, T, Body], Awaitable[Message | None]]
+"""Gets the bot, the person, the parsed command, and Slack's payload."""
 Listener = Callable[..., Awaitable[Any]]
 """A listener of Bolt, which calls it with `ack` and `body`."""
 
@@ -73,7 +78,7 @@ class Needs:
     is_counted: bool = True
 
 
-# Each form of a command has a permission of its own, which `Commands` checks.
+# Each form of a command has a permission of its own, which `Listening.command` checks.
 COMMAND = Needs(Permission.ASK_FOR_HELP, AnswerAt.NEW_MESSAGE, pace="commands")
 # A button that shows another page in place of the clicked one.
 TURN = Needs(Permission.READ, AnswerAt.CLICKED)
@@ -85,12 +90,14 @@ STORED_CLICK = Needs(None, ack_seconds=STORE_SECONDS, is_counted=False)
 class Listening:
     """Makes listeners. This is the one place that turns an error into its sentence.
 
-    `needs` has the needs of each listener.
+    `needs` has the needs of each listener, and `commands` what answers each command, such as
+    `/orgs`.
     """
 
     def __init__(self, bot: Gatehouse) -> None:
         self._bot = bot
         self.needs: dict[Listener, Needs] = {}
+        self.commands: dict[str, Work] = {}
 
     def listener(self, work: Work, needs: Needs) -> Listener:
         """Return a listener that starts the work as a task, and acknowledges.
@@ -127,6 +134,46 @@ class Listening:
 
         self.needs[listen] = needs
         return listen
+
+    def command(
+        self, described: Command, parse: Callable[[str], T], answer: AnswerCommand[T]
+    ) -> Listener:
+        """Return a listener that parses the text, checks the permission, and answers.
+
+        What `parse` returns has the `kind` of one of the command's forms, or `help`, as `form`.
+        """
+
+        async def work(bot: Gatehouse, person: Person, body: Body) -> Message | None:
+            try:
+                typed: Any = parse(payloads.text(body, "text"))
+            except UsageError as error:
+                if error.kind is not None:
+                    await bot.slack.people.require(person, described.permission(error.kind))
+                raise
+            await require(bot.slack, person, described.permission(typed.form))
+            if typed.form == HELP:
+                show = partial(help_ui.of_command, described)
+                return await helped(bot.slack.people, person, show)
+            return await answer(bot, person, typed, body)
+
+        self.commands[described.name] = work
+        return self.listener(work, COMMAND)
+
+    async def run(self, command: str, person: Person, body: Body) -> Message | None:
+        """Answer a command such as `/orgs show 7`. Each of its forms requires a permission.
+
+        Raises:
+            NotFound: There is no such command.
+            UsageError: The text can't be parsed.
+            Refused: The person lacks the permission.
+        """
+        name, _, text = command.partition(" ")
+        if name not in self.commands:
+            raise NotFound(OUTDATED)
+        message: Message | None = await self.commands[name](
+            self._bot, person, {**body, "text": text}
+        )
+        return message
 
     async def answer(
         self, work: Work, needs: Needs, body: Body, respond: Respond | None = None
@@ -195,6 +242,14 @@ async def require(slack: SlackParts, person: Person, permission: Permission) -> 
     await slack.people.require(person, permission)
     if permission in ACTING and not await slack.received.take():
         raise Replayed
+
+
+async def helped(people: People, person: Person, show: Callable[[help_ui.May], Message]) -> Message:
+    """Return the message from `show` or, if the person has no access, a message that says so."""
+    without_access = await people.lacks_access(person)
+    if without_access:
+        return replies.said(without_access)
+    return show(partial(people.may, person))
 
 
 def name_of(body: Body) -> str:

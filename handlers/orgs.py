@@ -22,7 +22,7 @@ def register(app: GatehouseApp) -> None:
     """Register `/orgs` and the buttons and the menu of its answers."""
     listener = app.listening.listener
     refreshes = Needs(Permission.REFRESH, AnswerAt.CLICKED)
-    app.command("/orgs")(app.commands.listener(ORGS, parse_orgs, answer))
+    app.command("/orgs")(app.listening.command(ORGS, parse_orgs, answer))
     app.action(ids.row_of(ids.ORGS_PAGE))(listener(turn, TURN))
     app.action(ids.ORGS_REFRESH)(listener(refresh, refreshes))
     app.action(ids.ORGS_SHOW)(listener(show, Needs(Permission.READ)))

@@ -20,7 +20,7 @@ def register(app: GatehouseApp) -> None:
     """Register `/ratelimits`, the buttons and the menu of its answers, and those on alerts."""
     listener = app.listening.listener
     checks = Needs(Permission.REFRESH)
-    app.command("/ratelimits")(app.commands.listener(RATELIMITS, parse_ratelimits, answer))
+    app.command("/ratelimits")(app.listening.command(RATELIMITS, parse_ratelimits, answer))
     app.action(ids.row_of(ids.RATELIMITS_PAGE))(listener(turn, TURN))
     app.action(ids.RATELIMITS_REFRESH)(listener(show, TURN))
     app.action(ids.RATELIMITS_SHOW)(listener(show, Needs(Permission.READ)))

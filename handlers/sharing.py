@@ -11,8 +11,7 @@ from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import Message
 from handlers import payloads
 from handlers.bolt import GatehouseApp
-from handlers.commands import Commands
-from handlers.listening import Needs
+from handlers.listening import Listening, Needs
 from handlers.payloads import Body
 
 SHARED_BEFORE = "This answer has already been shared."
@@ -39,17 +38,17 @@ def with_share(message: Message, command: str, body: Body) -> Message:
 
 def register(app: GatehouseApp) -> None:
     """Register the button."""
-    work = partial(share, app.commands)
+    work = partial(share, app.listening)
     app.action(ids.SHARE)(app.listening.listener(work, Needs(Permission.READ)))
 
 
-async def share(commands: Commands, bot: Gatehouse, person: Person, body: Body) -> None:
+async def share(listening: Listening, bot: Gatehouse, person: Person, body: Body) -> None:
     """Post the answer as a viewer sees it now, unless it has been shared before."""
     received = bot.slack.received
     answer_id, _, command = payloads.value(body).partition(" ")
     await _require_channel(bot, payloads.channel_id(body))
     viewer = replace(person, roles=frozenset({Role.VIEWER}), groups=frozenset())
-    answer = await commands.run(command, viewer, {})
+    answer = await listening.run(command, viewer, {})
     now = await bot.database.now()
     shared_by = f"Shared by {text.escape(person.name, 80)} · {text.time(now)}"
     message = (answer or Message("")).without_buttons().plus(block_kit.context(shared_by))

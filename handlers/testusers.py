@@ -66,7 +66,7 @@ INPUTS = {
 def register(app: GatehouseApp) -> None:
     """Register `/testusers`, its form, and the buttons on cards and pages."""
     listener = app.listening.listener
-    app.command("/testusers")(app.commands.listener(TESTUSERS, parse_testusers, answer))
+    app.command("/testusers")(app.listening.command(TESTUSERS, parse_testusers, answer))
     for kind, show in PAGES.items():
         turns = Needs(TESTUSERS.permission(kind), AnswerAt.CLICKED)
         app.action(ids.row_of(ids.testusers_page(kind)))(listener(partial(turn, show), turns))

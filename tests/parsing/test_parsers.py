@@ -13,21 +13,21 @@ from bot.commands import COMMANDS, Command, Form
 from bot.errors import UsageError
 from bot.permissions import Permission
 from handlers.app import slack_app
-from handlers.commands import Commands
+from handlers.listening import Listening
 from tests.support.settings import LEAST, read_settings
 
 
 async def parsers() -> dict[str, Callable[[str], Any]]:
     """Return the parser for each of the bot's commands."""
     found: dict[str, Callable[[str], Any]] = {}
-    listener = Commands.listener
+    command = Listening.command
 
     def noting(self, described, parse, answer):
         found[described.name] = parse
-        return listener(self, described, parse, answer)
+        return command(self, described, parse, answer)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Commands, "listener", noting)
+        patch.setattr(Listening, "command", noting)
         async with gatehouse(read_settings(LEAST)) as bot:
             slack_app(bot)
     return found
