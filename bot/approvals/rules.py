@@ -41,21 +41,16 @@ class State(StrEnum):
     EXPIRED = "expired"
 
 
-TRANSITIONS: Mapping[State, frozenset[State]] = {
-    State.PENDING: frozenset({State.APPLYING, State.DENIED, State.CANCELLED, State.EXPIRED}),
-    State.APPLYING: frozenset({State.APPLIED, State.FAILED, State.PENDING, State.EXPIRED}),
+# The states that a request can move to from each state.
+TRANSITIONS: Mapping[State, Collection[State]] = {
+    State.PENDING: (State.APPLYING, State.DENIED, State.CANCELLED, State.EXPIRED),
+    State.APPLYING: (State.APPLIED, State.FAILED, State.PENDING, State.EXPIRED),
     # A failed request becomes applied if the list later shows that its POST arrived.
-    State.FAILED: frozenset(
-        {State.APPLYING, State.APPLIED, State.PENDING, State.CANCELLED, State.EXPIRED}
-    ),
-    State.APPLIED: frozenset(),
-    State.DENIED: frozenset(),
-    State.CANCELLED: frozenset(),
-    State.EXPIRED: frozenset(),
+    State.FAILED: (State.APPLYING, State.APPLIED, State.PENDING, State.CANCELLED, State.EXPIRED),
 }
 
 
-OVER = tuple(state for state, ends in TRANSITIONS.items() if not ends)
+OVER = tuple(state for state in State if state not in TRANSITIONS)
 """The final states, from which a request can't move."""
 
 
@@ -128,7 +123,7 @@ class Decision:
 
 def can_move(start: State, end: State) -> bool:
     """Return True if a request can move from `start` to `end`."""
-    return end in TRANSITIONS[start]
+    return end in TRANSITIONS.get(start, ())
 
 
 def decide(
