@@ -284,15 +284,14 @@ def incident_card(incident: Incident, name: str) -> Message:
     """Return the alert for an open or closed incident."""
     detail = incident.detail
     key = incident.key
-    is_api = key.is_api
     center = key.center if key.organization_id else ""
     subject = f"*{text.escape(name, 300)}*{center}"
-    exceeded = _exceeded(incident)
+    exceeded, cause = _cause(incident)
     headline = f":no_entry: {subject} is blocked, because {exceeded}."
     if incident.closed_at is not None:
         outcome = _outcome(incident, incident.closed_at, subject)
         headline = f"{outcome}\nIt was blocked because {exceeded}."
-    lines = [headline, " ".join((_cause(incident), *_effects(incident)))]
+    lines = [headline, " ".join((cause, *_effects(incident)))]
     if reason := text.escape(detail.words, 300):
         lines.append(f"> {reason}")
     # Gatehouse's own usage includes the usage of each gateway client.
@@ -303,14 +302,13 @@ def incident_card(incident: Incident, name: str) -> Message:
     if clients:
         lines.append(f"Calls by gateway clients: {'; '.join(clients)}.")
     small_print = _small_print(incident)
-    blocks = [block_kit.section("\n".join(lines)), block_kit.context(small_print)]
-    if incident.closed_at is None:
-        buttons = [block_kit.button("Mute 1 h", ids.INCIDENT_MUTE, str(incident.id))]
-        if not is_api:
-            check = block_kit.button("Check now", ids.RATELIMITS_CHECK, incident.key.path)
-            buttons.insert(0, check)
-        blocks.append(block_kit.actions(*buttons))
-    return Message("\n".join([*lines, small_print]), tuple(blocks))
+    card = Message.of(*lines).then(Message(small_print, (block_kit.context(small_print),)))
+    if incident.closed_at is not None:
+        return card
+    buttons = [block_kit.button("Mute 1 h", ids.INCIDENT_MUTE, str(incident.id))]
+    if not key.is_api:
+        buttons.insert(0, block_kit.button("Check now", ids.RATELIMITS_CHECK, key.path))
+    return card.plus(block_kit.actions(*buttons))
 
 
 def cleared_note(incident: Incident, closed_at: datetime, name: str) -> Message:
@@ -333,36 +331,31 @@ def muted(name: str, until: datetime) -> Message:
     )
 
 
-def _exceeded(incident: Incident) -> str:
+def _cause(incident: Incident) -> tuple[str, str]:
+    """Return what was exceeded, and a sentence about who used up the limit."""
     detail = incident.detail
     kind = BlockCode(incident.code).kind
-    if incident.key.is_api:
-        return "it sent a 429 (too many requests)"
     if not detail.is_code_known:
-        sent = "without a code"
-        if detail.sent_code is not None:
-            sent = f"with the undocumented code {detail.sent_code}"
-        return f"the service sent a 429 {sent}"
-    _, limit = detail.own[kind.value]
-    return f"the limit of {limit:,} requests {kind.unit} was exceeded"
-
-
-def _cause(incident: Incident) -> str:
-    if not incident.detail.is_code_known:
-        return "Gatehouse doesn't know which limit this is."
-    kind = BlockCode(incident.code).kind
-    used, limit = incident.detail.own[kind.value]
+        unknown = "Gatehouse doesn't know which limit this is."
+        if incident.key.is_api:
+            return "it sent a 429 (too many requests)", unknown
+        code = detail.sent_code
+        sent = "without a code" if code is None else f"with the undocumented code {code}"
+        return f"the service sent a 429 {sent}", unknown
+    used, limit = detail.own[kind.value]
+    exceeded = f"the limit of {limit:,} requests {kind.unit} was exceeded"
     if used >= limit:
-        return f"Gatehouse itself had reached the limit ({used:,} requests {kind.unit})."
-    if incident.detail.possible >= limit:
-        return (
-            f"Gatehouse had made {used:,} of these calls, and the service may have counted earlier"
-            " ones too."
+        return exceeded, f"Gatehouse itself had reached the limit ({used:,} requests {kind.unit})."
+    made = f"{used:,} of these calls"
+    if detail.possible >= limit:
+        return exceeded, (
+            f"Gatehouse had made {made}, and the service may have counted earlier ones too."
         )
-    made = f"Gatehouse made only {used:,} of these calls, so *another client* used up the limit"
     # Every plan has the same limit per minute.
-    is_by_plan = kind is not LimitKind.MINUTE
-    return f"{made}{', or the organization has a smaller plan' if is_by_plan else ''}."
+    smaller = "" if kind is LimitKind.MINUTE else ", or the organization has a smaller plan"
+    return exceeded, (
+        f"Gatehouse made only {made}, so *another client* used up the limit{smaller}."
+    )
 
 
 def _effects(incident: Incident) -> Iterator[str]:
