@@ -7,7 +7,7 @@ from itertools import pairwise
 from bot.errors import OrganizationBlocked, QuotaError, QuotaExhausted
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.limits import LimitKind, Source
-from bot.quotas.rules.quota import BlockCode, NotNow
+from bot.quotas.rules.quota import NotNow
 from bot.slack.messages import text
 
 # Why Gatehouse allows fewer calls than the service. The share has a sentence of its own.
@@ -31,22 +31,21 @@ def decline_error(decline: NotNow, key: OrganizationKey) -> QuotaError:
         service = whose = key.service
     seconds = decline.free_at - decline.now
     when = text.duration(math.ceil(seconds))
-    if not decline.limits:
-        code = int(BlockCode.MINUTE if decline.code is None else decline.code)
+    if decline.code is not None:
         later = f"will try again in {when} and won't make any calls until then"
-        blocked = f"{service} has blocked {whose} with code {code}."
+        blocked = f"{service} has blocked {whose} with code {decline.code:d}."
         if key.is_api:
             blocked = f"{service} is receiving too many requests."
             later = f"won't make any calls for {when}"
         sentence = f"{blocked} Gatehouse {later if seconds > 0 else 'is trying again now'}."
         until = datetime.fromtimestamp(decline.free_at, UTC)
-        return OrganizationBlocked(sentence, code=code, until=until, seconds=seconds)
+        return OrganizationBlocked(sentence, code=decline.code, until=until, seconds=seconds)
     limit = decline.limits[-1]
     kind = limit.kind
     calls = f"{text.count(limit.most, 'call')} {kind.unit}"
     # Other clients may have made some of these calls.
     reached = f"Gatehouse's limit of {calls} for {whose} has been reached."
-    if decline.is_share:
+    if limit.source is Source.SHARE:
         reached = f"This client has used its share of the calls for {whose}: {calls}."
     latest = " at the latest" if kind is LimitKind.CONCURRENT else ""
     sentence = (

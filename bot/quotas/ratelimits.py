@@ -54,17 +54,23 @@ class RateLimits:
 
     async def overview(self, person: Person, wanted: Wanted = FIRST) -> Message:
         """Show a page of organizations. Make calls only if a data center has never been listed."""
-        directory = await self._known_directory()
+        directory = await self._directory()
         if not directory.reports or any(report.listing is None for report in directory.reports):
-            cause = CallCause(LIST, person.slack_user_id)
-            directory = self._with_apis(await self.directory.directory(cause))
+            directory = await self._directory(person)
         return ui.overview(await self._standings(directory), directory, self.clock.now(), wanted)
 
-    async def _known_directory(self, *, look_again: bool = False) -> Directory:
-        return self._with_apis(await self.directory.known(look_again=look_again))
+    async def _directory(
+        self, person: Person | None = None, *, look_again: bool = False
+    ) -> Directory:
+        """Return what is known, with the other APIs as if they were a data center's organizations.
 
-    def _with_apis(self, directory: Directory) -> Directory:
-        """Add the other APIs, as if they were the organizations of a data center."""
+        For a person, data centers whose listings are too old are listed.
+        """
+        if person is None:
+            directory = await self.directory.known(look_again=look_again)
+        else:
+            cause = CallCause(LIST, person.slack_user_id)
+            directory = await self.directory.directory(cause, look_again=look_again)
         if not self.terms.apis:
             return directory
         apis = tuple(Organization(organization_id=name, name=name) for name in self.terms.apis)
@@ -73,7 +79,7 @@ class RateLimits:
 
     async def standings(self) -> list[Standing]:
         """Return the standings of up to 1,000 organizations, worst first, without making a call."""
-        return (await self._standings(await self._known_directory()))[:MOST_SHOWN]
+        return (await self._standings(await self._directory()))[:MOST_SHOWN]
 
     async def _standings(self, directory: Directory) -> list[Standing]:
         """Return the standings of all organizations, worst first.
@@ -126,9 +132,9 @@ class RateLimits:
         return ui.checked(*await self._known(key), seconds=seconds, refusal=refusal)
 
     async def _known(self, key: OrganizationKey) -> tuple[str, Standing]:
-        directory = await self._known_directory()
+        directory = await self._directory()
         if directory.listed_name(key) is None:
-            directory = await self._known_directory(look_again=True)
+            directory = await self._directory(look_again=True)
         async with self.database.read_only() as tx:
             account = await accounts.load(tx, key, self.terms)
         if not account.id and directory.listed_name(key) is None:
@@ -153,11 +159,10 @@ class RateLimits:
         Known organizations are searched before a listing is requested, which can save a call.
         """
         try:
-            return (await self._known_directory()).find(typed, in_part=in_part)
+            return (await self._directory()).find(typed, in_part=in_part)
         except (NotFound, Ambiguous):
             if self.terms.apis and not self.directory.data_centers:
                 raise
             # A new listing may contain the organization, or an exact match for an ambiguous name.
-            cause = CallCause(LIST, person.slack_user_id)
-            directory = await self.directory.directory(cause, look_again=True)
-            return self._with_apis(directory).find(typed, in_part=in_part)
+            directory = await self._directory(person, look_again=True)
+            return directory.find(typed, in_part=in_part)
