@@ -35,7 +35,7 @@ class Both:
         cause = CallCause("list", background=call_class is CallClass.BACKGROUND)
         request = CallRequest(KEY, cause, TERMS)
         async with self._database.autocommit() as tx:
-            ours = await quotas.reserve(tx, request)
+            ours = await quotas.reserve(tx, request, 0.0, lambda *_: True)
         ticket = await self._model.reserve(self._now(), call_class)
         if isinstance(ours, Reservation):
             assert (ticket.decision, ours.in_use) == (None, ticket.in_use)

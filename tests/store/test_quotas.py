@@ -29,7 +29,7 @@ async def reserve(database, **wanted) -> Reservation | NotNow:
     request = a_request(**wanted)
     is_probe = request.cause.call_class is CallClass.PROBE
     async with database.transaction() if is_probe else database.autocommit() as tx:
-        return await quotas.reserve(tx, request)
+        return await quotas.reserve(tx, request, 0.0, lambda *_: True)
 
 
 async def settle(database, reservation, seconds_since_headers=0.0) -> None:
@@ -154,7 +154,7 @@ HOUR = 3600.0
 async def call(database, key=KEY, kind="list", user="U1") -> Reservation:
     request = CallRequest(key, CallCause(kind, user), PREMIUM)
     async with database.autocommit() as tx:
-        reservation = await quotas.reserve(tx, request)
+        reservation = await quotas.reserve(tx, request, 0.0, lambda *_: True)
         assert isinstance(reservation, Reservation)
         await quotas.settle(tx, [(reservation, 0.0)])
     return reservation

@@ -86,7 +86,7 @@ class Reservation:
     number: int
     in_use: InUse
     at: float
-    asked_at: float = 0.0
+    asked_at: float
     is_probe: bool = False
 
 
@@ -97,8 +97,8 @@ class ClockCorrected(DatabaseUnavailable):
 async def reserve(
     tx: Transaction,
     request: CallRequest,
-    asked_at: float = 0.0,
-    agrees: Callable[[float, float], bool] = lambda _now, _asked_at: True,
+    asked_at: float,
+    agrees: Callable[[float, float], bool],
 ) -> Reservation | NotNow:
     """Reserve a call, or return the reason for declining it if a block or a limit prevents it.
 
@@ -263,13 +263,16 @@ async def free_at(
     return limit.until or at + HOLD_SECONDS + DAY_SECONDS
 
 
-def _the_call(reservation: Reservation) -> ColumnElement[bool]:
-    # The time differs if the database lost the call and another call took its number.
-    return and_(
-        calls.c.organization == reservation.organization,
-        calls.c.number == reservation.number,
-        calls.c.reserved_at == reservation.at,
-    )
+# The time differs if the database lost the call and another call took its number.
+_THE_CALL = and_(
+    calls.c.organization == bindparam("its_organization"),
+    calls.c.number == bindparam("its_number"),
+    calls.c.reserved_at == bindparam("its_time"),
+)
+
+
+def _its(call: Reservation) -> dict[str, float]:
+    return {"its_organization": call.organization, "its_number": call.number, "its_time": call.at}
 
 
 async def settle(tx: Transaction, ended: Iterable[tuple[Reservation, float]]) -> None:
@@ -278,14 +281,8 @@ async def settle(tx: Transaction, ended: Iterable[tuple[Reservation, float]]) ->
     A minute slot becomes free 60 s after the headers.
     """
     values = [
-        {
-            "its_organization": reservation.organization,
-            "its_number": reservation.number,
-            "its_time": reservation.at,
-            "left": SLOT_SECONDS - seconds_since_headers,
-            **tx.clock_parameters,
-        }
-        for reservation, seconds_since_headers in ended
+        {**_its(reservation), "left": SLOT_SECONDS - seconds, **tx.clock_parameters}
+        for reservation, seconds in ended
     ]
     await tx.connection.execute(_settled(tx.clock), values)
 
@@ -294,15 +291,8 @@ async def settle(tx: Transaction, ended: Iterable[tuple[Reservation, float]]) ->
 @cache
 def _settled(clock: ColumnElement[float]) -> Update:
     slot_free_at = clock + bindparam("left", type_=EpochSeconds)
-    return (
-        update(calls)
-        .where(
-            calls.c.organization == bindparam("its_organization"),
-            calls.c.number == bindparam("its_number"),
-            calls.c.reserved_at == bindparam("its_time"),
-        )
-        .values(slot_free_at=slot_free_at, permit_until=clock)
-    )
+    settled = update(calls).where(_THE_CALL)
+    return settled.values(slot_free_at=slot_free_at, permit_until=clock)
 
 
 async def is_settled(tx: Transaction, reservation: Reservation) -> bool:
@@ -311,15 +301,16 @@ async def is_settled(tx: Transaction, reservation: Reservation) -> bool:
     Return False if the call hasn't ended or if the database lost the call.
     """
     has_ended = (calls.c.permit_until <= tx.clock) & ~IS_GIVEN_UP
-    query = select(calls.c.number).where(_the_call(reservation), has_ended)
-    return await tx.connection.scalar(query, tx.clock_parameters) is not None
+    query = select(calls.c.number).where(_THE_CALL, has_ended)
+    its = {**_its(reservation), **tx.clock_parameters}
+    return await tx.connection.scalar(query, its) is not None
 
 
 async def give_back(tx: Transaction, unused: Reservation) -> None:
     """Record that a call was never sent, so that it no longer counts against any limit."""
-    taken_back = update(calls).where(_the_call(unused))
+    taken_back = update(calls).where(_THE_CALL)
     unsent = {"slot_free_at": UNSENT, "permit_until": UNSENT, "written": None}
-    await tx.connection.execute(taken_back.values(unsent))
+    await tx.connection.execute(taken_back.values(unsent), _its(unused))
 
 
 async def move(tx: Transaction, seconds: float) -> None:
