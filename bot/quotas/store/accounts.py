@@ -73,7 +73,7 @@ async def load_all(
     parameters: dict[str, object] = {**tx.clock_parameters}
     if keys is not None:
         parameters["keys"] = [(key.data_center, key.organization_id) for key in keys]
-    rows = await tx.connection.execute(_accounts(tx.clock, keys is None), parameters)
+    rows = await tx.connection.execute(_accounts(tx.clock, is_for_all=keys is None), parameters)
     accounts = [_standing(row, terms) for row in rows]
     return {account.key: account for account in accounts}
 
@@ -105,7 +105,7 @@ async def lock(tx: Transaction, key: OrganizationKey) -> int:
 
 # Cached, because building a statement takes longer than executing it.
 @cache
-def _accounts(clock: ColumnElement[float], is_for_all: bool) -> Select[Any]:  # noqa: FBT001
+def _accounts(clock: ColumnElement[float], *, is_for_all: bool) -> Select[Any]:
     """Return a query for organizations and their call counts, which are read from indexes."""
     key = tuple_(organizations.c.data_center, organizations.c.organization_id)
     is_wanted = true() if is_for_all else key.in_(bindparam("keys", expanding=True))
