@@ -170,7 +170,7 @@ class Settling:
         if request is None:
             return
         people = [
-            person.ended(over, self._work.at)
+            replace(person, over=over, over_at=self._work.at)
             if person.stands and plain(person.spelling) == plain(spelling)
             else person
             for person in request.people

@@ -316,7 +316,10 @@ def test_an_undo_restores_the_list_and_the_ends_of_access(data: st.DataObject) -
 def test_an_undo_leaves_what_is_over_and_who_came_back() -> None:
     added = RequestPerson.added("a").made("a", NOW, None, was_listed=False)
     removed = RequestPerson.removed("b").made("b", NOW, None, was_listed=True)
-    assert inverse([added.ended(Over.REPLACED, NOW), removed], current("a", "b"), NOW) == []
+    assert (
+        inverse([replace(added, over=Over.REPLACED, over_at=NOW), removed], current("a", "b"), NOW)
+        == []
+    )
     assert [one.wants for one in inverse([added, removed], current("a"), NOW)] == [
         Wants.REMOVE,
         Wants.ADD,

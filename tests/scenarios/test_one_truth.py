@@ -364,7 +364,7 @@ async def test_a_request_is_loaded_as_it_is_after_waiting_for_its_lock(postgres_
     async with database.transaction() as tx:
         stored, _ = await store.and_related(tx, request.id, is_locked=True)
         work = Work(process, tx, await tx.now(), [stored])
-        ended = stored.people[0].ended(Over.ENDED, work.at)
+        ended = replace(stored.people[0], over=Over.ENDED, over_at=work.at)
         work.put(replace(stored, people=(ended,)))
         await work.write()
         loading = asyncio.create_task(load())

@@ -262,7 +262,7 @@ def form_button(
     value = Prefilled(flow.sid, kind, tuple(identities)).value()
     if len(value) > block_kit.VALUE_CHARACTERS:
         return []
-    spoken = f"{label} {brief(identities, phrases.uncoded, phrases.NAMED)} on {flow.name}"
+    spoken = f"{label} {phrases.in_plain(identities)} on {flow.name}"
     return [block_kit.button(label, action_id, value, spoken=spoken if identities else None)]
 
 

@@ -15,10 +15,9 @@ from bot.testusers.rules.applying import OTHER_ENTRIES
 from bot.testusers.rules.people import Did, Effect, RequestPerson, Wants
 from bot.testusers.rules.requests import Request, Who
 
-BRIEF_COUNT = 5
+BRIEF_COUNT, PLAIN_COUNT = 5, 3
 BRIEF_CHARACTERS = 60
 IDENTITY_CHARACTERS = 300
-NAMED = 3
 RELATED_SHOWN = 3
 NOBODY = "*Nobody can approve this now.* Whoever runs Gatehouse can name more approvers."
 JUST_NOW = timedelta(minutes=1)
@@ -52,16 +51,16 @@ def masked(identity: str, limit: int | None = None) -> str:
     return text.code(mask(identity), limit or IDENTITY_CHARACTERS)
 
 
-def uncoded(identity: str, limit: int | None = None) -> str:
-    """Format an identity for plain text, such as a button's name."""
-    return identity[:limit]
-
-
 def brief(identities: Sequence[str], show: Show = in_full, most: int = BRIEF_COUNT) -> str:
     """Return the first few identities, followed by the number of identities left out."""
     first = ", ".join(show(identity, BRIEF_CHARACTERS) for identity in identities[:most])
     more = len(identities) - most
     return f"{first} and {more} more" if more > 0 else first
+
+
+def in_plain(identities: Sequence[str]) -> str:
+    """Return the first few identities in plain text, such as for a button's name."""
+    return brief(identities, lambda identity, limit: identity[:limit], PLAIN_COUNT)
 
 
 def exact(identities: Sequence[str], show: Show) -> str:
@@ -194,8 +193,7 @@ def change_in_plain(request: Request) -> str:
     for part in parts(request):
         verb, preposition, _ = WORDS[part.effect]
         does = "change the end date of" if verb == "keep" else verb
-        people = brief(part.people, uncoded, NAMED)
-        clauses.append(f"{does} {people} {preposition} {request.flow.name}")
+        clauses.append(f"{does} {in_plain(part.people)} {preposition} {request.flow.name}")
     return " and ".join(clauses)
 
 
@@ -210,7 +208,7 @@ def undo_in_plain(request: Request) -> str:
             groups.setdefault(does, []).append(person.spelling)
     clauses = list[str]()
     for does, people in groups.items():
-        clauses.append(f"{does.format(brief(people, uncoded, NAMED))} {request.flow.name}")
+        clauses.append(f"{does.format(in_plain(people))} {request.flow.name}")
     return " and ".join(clauses)
 
 

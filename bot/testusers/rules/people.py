@@ -156,10 +156,6 @@ class RequestPerson:
             self, shown_seconds=min(self.shown_seconds or longest_seconds, longest_seconds)
         )
 
-    def ended(self, over: Over, at: datetime) -> "RequestPerson":
-        """Return the person with a change that isn't in effect anymore."""
-        return replace(self, over=over, over_at=at)
-
     def made(
         self, spelling: str, at: datetime, before: "Access | None", *, was_listed: bool
     ) -> "RequestPerson":
