@@ -19,7 +19,7 @@ from bot.flows.reading import read_current
 from bot.flows.rules.flows import Flow
 from bot.flows.rules.identities import stored_spellings
 from bot.flows.rules.lists import CONFIRMED, FlowList
-from bot.flows.store import add_list, latest_list, lists_from, lock_flow
+from bot.flows.store import add_list, lists_from, lock_flow
 from bot.services.errors import ResponseUnreadable, ServiceError
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
@@ -232,7 +232,6 @@ class Run:
 
         Return the flow's lists since the approved requests were made. The last one was just read.
         """
-        first_id = min((request.list_id for request in approved), default=0)
         if post is not None:
             plan = post.plan
             work.add(await concerned(work.tx, self.flow, plan, self.access))
@@ -242,11 +241,9 @@ class Run:
                 reason = reason_of(StoredOtherwise(listed, unclear))
                 for request_id in plan.request_ids:
                     await settling.note_try(request_id, partial(failed, reason=reason))
-        if first_id:
-            lists = await lists_from(work.tx, self.flow.key, first_id)
-        else:
-            latest = await latest_list(work.tx, self.flow.key)
-            lists = [latest] if latest else []
+        known_id = self.recent[-1].id if self.recent else 0
+        first_id = min((request.list_id for request in approved), default=0) or known_id
+        lists = await lists_from(work.tx, self.flow.key, first_id)
         if not lists or lists[-1].identities != listed:
             lists.append(await add_list(work.tx, self.flow.key, listed))
         return lists

@@ -50,6 +50,7 @@ _PERSON = TypeAdapter(RequestPerson)
 _PLAN = TypeAdapter(ListChangePlan)
 _PERSON_FIELDS = [field.name for field in fields(RequestPerson)]
 _STORED_FIELDS = [name for name in _PERSON_FIELDS if name in request_people.c]
+_SAME_FIELDS = ("id", "state", "version", "created_at", "expires_at", "undo_of", "list_id")
 _OLDEST = (requests.c.created_at, requests.c.id)
 _NEWEST = (requests.c.created_at.desc(), requests.c.id)
 
@@ -67,28 +68,25 @@ _IS_PRESENT = (
     & has_access(_PRESENT)
 )
 # One row for each person of a request.
-_REQUESTS = select(
-    requests,
-    _UNDONE_BY.scalar_subquery().label("undone_by"),
-    _IS_UNDONE.label("is_undone"),
-    *(request_people.c[name].label(f"person_{name}") for name in _STORED_FIELDS),
-    _PRESENT.c.ends_at.label("person_current_end"),
-).select_from(
-    requests.outerjoin(request_people, request_people.c.request_id == requests.c.id).outerjoin(
-        _PRESENT, _IS_PRESENT
+_REQUESTS = (
+    select(
+        requests,
+        _UNDONE_BY.scalar_subquery().label("undone_by"),
+        _IS_UNDONE.label("is_undone"),
+        *(request_people.c[name].label(f"person_{name}") for name in _STORED_FIELDS),
+        _PRESENT.c.ends_at.label("person_current_end"),
     )
+    .select_from(
+        requests.outerjoin(request_people, request_people.c.request_id == requests.c.id).outerjoin(
+            _PRESENT, _IS_PRESENT
+        )
+    )
+    .order_by(*_OLDEST, request_people.c.position)
 )
-_POSITION = request_people.c.position
 _HAS_ID = requests.c.id.in_(bindparam("its_ids", expanding=True))
-_BY_ID = _REQUESTS.where(_HAS_ID).order_by(*_OLDEST, _POSITION)
+_BY_ID = _REQUESTS.where(_HAS_ID)
 _IN_FLOW = request_people.c.flow_key == bindparam("its_flow")
 _IS_ONE_OF_THEM = request_people.c.person.in_(bindparam("its_people", expanding=True))
-_NEXT_END = (
-    request_people.c.ends_at.is_(None),
-    request_people.c.ends_at,
-    request_people.c.request_id,
-    request_people.c.position,
-)
 _ACCESS = (
     select(
         request_people.c.request_id,
@@ -97,7 +95,12 @@ _ACCESS = (
         request_people.c.ends_at,
     )
     .where(HAS_ACCESS)
-    .order_by(*_NEXT_END)
+    .order_by(
+        request_people.c.ends_at.is_(None),
+        request_people.c.ends_at,
+        request_people.c.request_id,
+        request_people.c.position,
+    )
 )
 _ACCESS_IN_FLOW = _ACCESS.where(_IN_FLOW)
 _ACCESS_OF_THEM = _ACCESS_IN_FLOW.where(_IS_ONE_OF_THEM)
@@ -117,7 +120,7 @@ _THIS_OR_RELATED = union(
     select(requests.c.id).where(requests.c.id == bindparam("its_id")),
     select(requests.c.id).where(requests.c.state.in_(OPEN), _NAMES_THE_SAME),
 )
-_AND_RELATED = _REQUESTS.where(requests.c.id.in_(_THIS_OR_RELATED)).order_by(*_OLDEST, _POSITION)
+_AND_RELATED = _REQUESTS.where(requests.c.id.in_(_THIS_OR_RELATED))
 _IS_OWN = requests.c.requester_id == bindparam("its_requester")
 _NEAR = (
     select(requests.c.id, requests.c.state, _IS_OWN.label("is_own"), _FOR_THEM.label("is_for_them"))
@@ -133,7 +136,7 @@ _REMOVED_THEM = select(request_people.c.request_id).where(
 )
 # For conditions with OR, PostgreSQL would read all requests.
 _THESE_OR_REMOVALS = select(requests.c.id).where(_HAS_ID).union(_REMOVED_THEM)
-_AND_REMOVALS = _REQUESTS.where(requests.c.id.in_(_THESE_OR_REMOVALS)).order_by(*_OLDEST, _POSITION)
+_AND_REMOVALS = _REQUESTS.where(requests.c.id.in_(_THESE_OR_REMOVALS))
 _HOLD_FLOW = text(
     f"{NOW} FROM requests, pg_advisory_xact_lock(hashtextextended('{FLOW}' || flow_key, 0))"
     " WHERE requests.id = :its_id"
@@ -187,13 +190,13 @@ async def requests_and_removals(
 async def requests_in(tx: Transaction, *states: State, flow_key: str = "") -> list[Request]:
     """Return the requests in these states, for one flow or all flows, oldest first."""
     of_flow = [requests.c.flow_key == flow_key] if flow_key else []
-    return await _requests(tx, requests.c.state.in_(states), *of_flow)
+    return await _load(tx, _REQUESTS.where(requests.c.state.in_(states), *of_flow))
 
 
 async def shown_as_open(tx: Transaction, now: datetime) -> list[Request]:
     """Return the requests whose cards may need a new text after the settings have changed."""
     failed_lately = (requests.c.state == State.FAILED) & (requests.c.expires_at > now)
-    return await _requests(tx, requests.c.state.in_(OPEN) | failed_lately)
+    return await _load(tx, _REQUESTS.where(requests.c.state.in_(OPEN) | failed_lately))
 
 
 async def pending_for(tx: Transaction, flow_key: str, spellings: Iterable[str]) -> list[str]:
@@ -218,7 +221,7 @@ async def requests_of(
     """Return a person's requests that are open or were decided since this time, newest first."""
     is_recent = requests.c.state.in_(OPEN) | (requests.c.decided_at >= decided_since)
     is_own = requests.c.requester_id == slack_user_id
-    return await _requests(tx, is_own, is_recent, order=_NEWEST)
+    return (await _load(tx, _REQUESTS.where(is_own, is_recent)))[::-1]
 
 
 async def count_by_rule(tx: Transaction, slack_user_id: str, rule_id: str, since: datetime) -> int:
@@ -252,7 +255,8 @@ async def requests_of_flow(
     is_known = (requests.c.state != State.APPLIED) | requests.c.decided_at.is_not(None)
     where = (requests.c.flow_key == flow_key, is_known)
     page = select(requests.c.id).where(*where).order_by(*_NEWEST).limit(limit).offset(offset)
-    return await _requests(tx, requests.c.id.in_(page), order=_NEWEST), await _count(tx, *where)
+    oldest_first = await _load(tx, _REQUESTS.where(requests.c.id.in_(page)))
+    return oldest_first[::-1], await _count(tx, *where)
 
 
 async def flow_of(tx: Transaction, flow_key: str) -> Flow:
@@ -282,14 +286,6 @@ async def forget_requests(tx: Transaction, before: datetime) -> int:
     await tx.write(delete(request_people).where(request_people.c.request_id.in_(ids)))
     await tx.write(delete(requests).where(requests.c.id.in_(ids)))
     return len(ids)
-
-
-async def _requests(
-    tx: Transaction,
-    *where: ColumnElement[bool],
-    order: Sequence[ColumnElement[Any]] = _OLDEST,
-) -> list[Request]:
-    return await _load(tx, _REQUESTS.where(*where).order_by(*order, _POSITION))
 
 
 async def _load(
@@ -325,21 +321,15 @@ def row_of(request: Request) -> dict[str, Any]:
     stored = _REQUEST.dump_python(request, mode="json", exclude={"people"})
     del stored["round"]["decided_by"], stored["round"]["decided_at"]
     return {
-        "id": request.id,
+        **{name: getattr(request, name) for name in _SAME_FIELDS},
         "flow_key": request.flow.key,
         "flow_sid": request.flow.sid,
         "flow_alias": request.flow.alias,
         "requester_id": request.requester.slack_user_id,
         "requester_name": request.requester.name,
-        "created_at": request.created_at,
-        "expires_at": request.expires_at,
-        "state": request.state.value,
-        "version": request.version,
         "decided_by_id": by and by.slack_user_id,
         "decided_by_name": by and by.name,
         "decided_at": request.round.decided_at,
-        "undo_of": request.undo_of,
-        "list_id": request.list_id,
         "requested": stored["requested"],
         "progress": stored["round"] | stored["attempts"] | stored["result"],
     }
@@ -458,7 +448,7 @@ _NEEDED = select(func.min(requests.c.list_id)).where(
     | ((requests.c.state == State.FAILED) & (requests.c.expires_at > bindparam("now"))),
 )
 _FORGET_LISTS = delete(flow_lists).where(
-    flow_lists.c.flow_key == bindparam("its_flow"),
+    _OF_FLOW,
     flow_lists.c.id < last_before(bindparam("since", type_=UtcDateTime)),
     flow_lists.c.id < func.coalesce(_NEEDED.scalar_subquery(), flow_lists.c.id + 1),
 )

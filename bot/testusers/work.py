@@ -11,13 +11,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import bindparam, update
+from sqlalchemy.dialects.postgresql import Insert
 
 from bot.approvals.rules import State, can_move
 from bot.flows.store import latest_list
 from bot.store import audit, jobs, outbox
 from bot.store.audit_entry import BOT, AuditEntry
-from bot.store.engine import Transaction
+from bot.store.engine import Transaction, insert_into
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage
 from bot.testusers import store
@@ -33,11 +33,17 @@ CARD, OUTCOME = "testusers.card", "testusers.outcome"
 # The card of an approved request is only edited once if the change is applied within this time.
 APPLIES_WITHIN = timedelta(seconds=1)
 AT_ONCE = timedelta(0)
-_UPDATE = update(requests).where(requests.c.id == bindparam("its_id"))
-_UPDATE_PERSON = update(request_people).where(
-    request_people.c.request_id == bindparam("its_request"),
-    request_people.c.position == bindparam("its_position"),
-)
+
+
+def _or_update(adding: Insert) -> Insert:
+    """Let a statement that adds a row update the row that has the same primary key, if any."""
+    key, columns = [*adding.table.primary_key], adding.table.c
+    new = {column.name: adding.excluded[column.name] for column in columns}
+    return adding.on_conflict_do_update(index_elements=key, set_=new)
+
+
+_PUT = _or_update(insert_into(requests))
+_PUT_PERSON = _or_update(insert_into(request_people))
 
 
 def card_key(request_id: str) -> str:
@@ -199,27 +205,18 @@ class Work:
             await outbox.put(self.tx, message)
 
     async def _write_requests(self, changed: list[tuple[Request | None, Request]]) -> None:
-        tx, rows, updates = self.tx, list[dict[str, Any]](), list[dict[str, Any]]()
+        rows = list[dict[str, Any]]()
         for before, request in changed:
-            stored = store.row_of(request)
-            if before is None:
-                await tx.write(requests.insert(), stored)
-            else:
-                stored["version"] += 1
-                await tx.write(_UPDATE, {**stored, "its_id": request.id})
-            known = before.people if before else ()
+            version = request.version + 1 if before else request.version
+            await self.tx.write(_PUT, {**store.row_of(request), "version": version})
+            stored = before.people if before else ()
             for position, person in enumerate(request.people):
-                row = store.person_row(request, position)
-                if position >= len(known):
-                    rows.append(row)
-                elif person != known[position]:
-                    updates.append({**row, "its_request": request.id, "its_position": position})
+                if person not in stored[position : position + 1]:
+                    rows.append(store.person_row(request, position))
         # Access ends before other access to the same entry of the list begins.
-        updates.sort(key=lambda row: row["over"] is None)
-        for row in updates:
-            await tx.write(_UPDATE_PERSON, row)
+        rows.sort(key=lambda row: row["over"] is None)
         for row in rows:
-            await tx.write(request_people.insert(), row)
+            await self.tx.write(_PUT_PERSON, row)
 
     async def _follow(self, before: Request | None, request: Request) -> None:
         """Queue the jobs and messages that follow from a change to one request."""
@@ -233,7 +230,10 @@ class Work:
                 await put_apply_job(self.tx, request.flow.key)
             elif before and request.state is State.PENDING:
                 self._tell(request, "asked_again")
-            elif before and not _is_by_requester(request):
+            elif before and (
+                request.state is not State.CANCELLED or request.round.decided_by == THE_BOT
+            ):
+                # People know that they cancelled their own request.
                 self._tell(request, request.state.value)
         ended = list[str]()
         for old, new in zip(before.people if before else (), request.people, strict=False):
@@ -256,23 +256,16 @@ class Work:
         spellings = set[str]()
         for before, request in changed:
             was = before.people if before else ()
-            is_pending = State.PENDING in {before and before.state, request.state}
-            if before is None or (is_pending and before.state is not request.state):
-                was = ()
+            if before and before.state is not request.state:
+                # A request that isn't pending anymore, or is again, changes what the others say.
+                was = () if State.PENDING in {before.state, request.state} else was
             spellings.update(person.spelling for person in request.people if person not in was)
         if not spellings:
             return
         if related is None:
-            flow_key = changed[0][1].flow.key
-            ids = await store.pending_for(self.tx, flow_key, spellings)
+            ids = await store.pending_for(self.tx, changed[0][1].flow.key, spellings)
         else:
             ids = [request.id for request in related if request.state is State.PENDING]
-        for request_id in ids:
-            if request_id not in {request.id for _, request in changed}:
-                self.show(request_id)
-                await put_timer(self.tx, request_id, self.at)
-
-
-def _is_by_requester(request: Request) -> bool:
-    """Return True if the requester has just cancelled the request."""
-    return request.state is State.CANCELLED and request.round.decided_by != THE_BOT
+        for request_id in sorted({*ids} - {request.id for _, request in changed}):
+            self.show(request_id)
+            await put_timer(self.tx, request_id, self.at)
