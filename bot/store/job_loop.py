@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from contextvars import Context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 import structlog
 
@@ -86,11 +85,6 @@ class Lease:
         again = Again(outcome) if isinstance(outcome, datetime) else outcome
         await jobs.finish(tx, self.owner, self.job, again)
         self.is_finished = True
-
-    async def remember(self, tx: Transaction, payload: Mapping[str, Any]) -> None:
-        """Store a payload for the job's next run, unless the job was replaced."""
-        self.job = replace(self.job, payload=payload)
-        await jobs.remember(tx, self.job)
 
     def check(self) -> None:
         """Raise LeaseLost if the lease is too old. Call this right before sending anything.

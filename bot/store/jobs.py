@@ -50,12 +50,10 @@ class Again:
 # Statements are built only once, because building them takes longer than executing them.
 _INSERT = insert_into(jobs)
 _AGAIN = {
-    **{name: _INSERT.excluded[name] for name in ("kind", "subject", "due_at", "tries")},
+    **{name: _INSERT.excluded[name] for name in ("kind", "subject", "due_at", "tries", "payload")},
     "generation": jobs.c.generation + 1,
 }
-_PUT_BUT_PAYLOAD = _INSERT.on_conflict_do_update(index_elements=[jobs.c.key], set_=_AGAIN)
-_ALL_AGAIN = {**_AGAIN, "payload": _INSERT.excluded.payload}
-_PUT = _INSERT.on_conflict_do_update(index_elements=[jobs.c.key], set_=_ALL_AGAIN)
+_PUT = _INSERT.on_conflict_do_update(index_elements=[jobs.c.key], set_=_AGAIN)
 _ENSURE = _INSERT.on_conflict_do_nothing(index_elements=[jobs.c.key])
 _EXCLUDED = jobs.c.kind.in_(bindparam("exclude_kinds", expanding=True))
 _OWNED = jobs.c.owner == bindparam("its_owner")
@@ -66,11 +64,6 @@ _RESCHEDULE = (
     update(jobs)
     .where(_UNCHANGED)
     .values(due_at=bindparam("again_at"), tries=bindparam("again_tries"))
-)
-_REMEMBER = (
-    update(jobs)
-    .where(jobs.c.key == bindparam("its_key"), jobs.c.generation == bindparam("its_generation"))
-    .values(payload=bindparam("new_payload"))
 )
 _RELEASE = update(jobs).where(_MINE).values(owner=None, leased_until=None)
 
@@ -106,19 +99,10 @@ def _new_row(job: Job) -> dict[str, Any]:
     return {**vars(job), "payload": dict(job.payload), "generation": 1, "tries": 0}
 
 
-async def put(tx: Transaction, job: Job, *, keeps_payload: bool = False) -> None:
-    """Add the job or replace the job with the same key, and reset the failure count.
-
-    If `keeps_payload` is True, a job that is replaced keeps its payload.
-    """
-    await tx.write(_PUT_BUT_PAYLOAD if keeps_payload else _PUT, _new_row(job))
+async def put(tx: Transaction, job: Job) -> None:
+    """Add the job or replace the job with the same key, and reset the failure count."""
+    await tx.write(_PUT, _new_row(job))
     tx.has_stored_job = True
-
-
-async def remember(tx: Transaction, job: Job) -> None:
-    """Store a running job's payload, unless the job has been replaced."""
-    its = {"its_key": job.key, "its_generation": job.generation}
-    await tx.write(_REMEMBER, {**its, "new_payload": dict(job.payload)})
 
 
 async def ensure(tx: Transaction, job: Job) -> bool:

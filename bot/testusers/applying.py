@@ -8,7 +8,6 @@ the new list, compares it with the response, and writes the results in one trans
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 
 import structlog
@@ -49,8 +48,6 @@ from bot.testusers.work import Work, review_now
 
 log = structlog.get_logger(__name__)
 
-# The key in a job's payload for the people who were missing from the list.
-MISSING = "gone"
 OTHER_LIST = "The flow service stored a different list from the one I sent. Please check it."
 
 
@@ -65,16 +62,18 @@ async def run_changes(bot: Parts, job: Job, lease: Lease) -> Again | None:
         await tx.end_with_next()
         access = await store.access_in(tx, flow_key)
     begun = Waiting(at, flow, requests, post, access)
-    return await Run(bot, lease, begun, recent, dict(access)).apply()
+    has_missing = bool(recent) and not access.keys() <= {*recent[-1].identities}
+    return await Run(bot, lease, begun, recent, access, has_missing).apply()
 
 
 @dataclass
 class Run:
     """A run of the job `apply:<flow>`.
 
-    `begun` is the pending work when the run began, and `recent` are the flow's latest lists. Only
-    the process with the lease changes a flow's access and its POST, so they're loaded
-    once: `access` is kept up to date while results are recorded.
+    `begun` is the pending work when the run began, and `recent` are the flow's lists of the last
+    minute, and the one before them. Only the process with the lease changes a flow's access and its
+    POST, so they're loaded once: `access` is kept up to date while results are recorded.
+    `has_missing` is True if people with access are missing from the latest list.
     """
 
     bot: Parts
@@ -82,6 +81,7 @@ class Run:
     begun: Waiting
     recent: Sequence[FlowList]
     access: dict[str, Access]
+    has_missing: bool
 
     @property
     def flow(self) -> Flow:
@@ -110,18 +110,15 @@ class Run:
         async with self.bot.database.transaction() as tx:
             # More requests may have been approved while the list was being read.
             approved = await self._approved(tx)
-            work, plan, payload = Work(self.bot, tx, await tx.now(), approved), None, {}
+            work, plan = Work(self.bot, tx, await tx.now(), approved), None
             if post is None or post.is_settled_by(listed, self.begun.at):
-                plan, gone = await self._plan(work, approved, post, listed)
+                plan = await self._plan(work, approved, post, listed)
                 await work.write()
                 if post is not None:
                     await store.forget_post(tx, self.flow.key)
                 post = Post(plan, work.at) if plan else None
                 if post is not None:
                     await store.add_post(tx, self.flow.key, post)
-                payload = {MISSING: gone} if gone else {}
-            if payload != self.lease.job.payload:
-                await self.lease.remember(tx, payload)
             if plan is None:
                 return None, await self._end(work, post)
             await self.lease.hold(tx)
@@ -171,8 +168,7 @@ class Run:
         known = {request.id for request in work.requests}
         approved += [one for one in self.begun.requests if one.id not in known]
         waiting = Waiting(work.at, self.flow, approved, post, self.access)
-        has_missing = MISSING in self.lease.job.payload
-        at = next_run(waiting, tries, error, has_missing=has_missing)
+        at = next_run(waiting, tries, error, has_missing=self.has_missing)
         again = Again(at, tries) if at else None
         # Nothing is stored if another process has taken over.
         await self.lease.hold(work.tx)
@@ -181,11 +177,8 @@ class Run:
 
     async def _plan(
         self, work: Work, approved: Sequence[Request], post: Post | None, listed: tuple[str, ...]
-    ) -> tuple[ListChangePlan | None, dict[str, str]]:
-        """Return the next plan (None if it's empty), and the people who are missing from the list.
-
-        The missing people are mapped to the time when they were first found missing.
-        """
+    ) -> ListChangePlan | None:
+        """Return the next plan, or None if it's empty."""
         at = work.at
         settling = Settling(work, self.flow, self.access)
         lists = await self._seen(settling, work, approved, post, listed)
@@ -198,7 +191,7 @@ class Run:
                 await settling.note_try(request.id, failed)
             else:
                 left.append(request)
-        gone = await self._end_what_is_gone(settling, left, at, listed)
+        await self._end_what_is_gone(settling, left, listed)
         ends = {spelling: access.ends_at for spelling, access in self.access.items()}
         current = CurrentList(listed, ends)
         ready = list[Request]()
@@ -215,10 +208,10 @@ class Run:
         if not plan.change.is_empty:
             detail = plan_detail(plan, plan.after)
             work.record(AuditEntry(BOT, "flow.sent", self.flow.sid, detail))
-            return plan, gone
+            return plan
         work.add(await concerned(work.tx, self.flow, plan, self.access))
         await settling.settle(plan, at, listed, {})
-        return None, gone
+        return None
 
     async def _seen(
         self,
@@ -249,15 +242,10 @@ class Run:
         return lists
 
     async def _end_what_is_gone(
-        self,
-        settling: Settling,
-        left: Sequence[Request],
-        at: datetime,
-        listed: Collection[str],
-    ) -> dict[str, str]:
-        """End the access of people who have been missing from the list for a minute.
+        self, settling: Settling, left: Sequence[Request], listed: Collection[str]
+    ) -> None:
+        """End the access of people who have been missing from all lists for a minute.
 
-        Return the other people who are missing, with the time when they were first found missing.
         People whom a request in `left` adds or removes don't count as missing.
         """
         taken = {person.spelling for request in left for person in request.left}
@@ -269,20 +257,17 @@ class Run:
         ]
         unknown = [identity for identity in listed if identity not in self.access]
         spellings = stored_spellings([access.spelling for access in missing], unknown)
-        noted = self.lease.job.payload.get(MISSING)
-        # Earlier versions stored a list without times.
-        since = noted if isinstance(noted, dict) else {}
-        gone = {}
+        seen = {identity for one in self.recent for identity in one.identities}
+        is_a_minute = bool(self.recent) and self.recent[0].at + GONE <= self.begun.at
+        self.has_missing = False
         for access in missing:
             spelling = access.spelling
-            missing_since = since.get(spelling, at.isoformat())
             if spelling in spellings:
                 await settling.respell(access, spellings[spelling])
-            elif datetime.fromisoformat(missing_since) + GONE <= at:
+            elif is_a_minute and spelling not in seen:
                 await settling.end(Ending(spelling, access.request_id, was_gone=True))
             else:
-                gone[spelling] = missing_since
-        return gone
+                self.has_missing = True
 
     async def _reviewed(
         self, work: Work, settling: Settling, request: Request, current: CurrentList

@@ -60,9 +60,8 @@ async def write_card(
 
 
 async def put_apply_job(tx: Transaction, flow_key: str) -> None:
-    """Schedule a flow's apply job to run now, without forgetting what it has noted."""
-    job = Job(f"apply:{flow_key}", APPLY, flow_key, await tx.now())
-    await jobs.put(tx, job, keeps_payload=True)
+    """Schedule a flow's apply job to run now."""
+    await jobs.put(tx, Job(f"apply:{flow_key}", APPLY, flow_key, await tx.now()))
 
 
 async def put_timer(tx: Transaction, request_id: str, at: datetime) -> None:
