@@ -29,18 +29,12 @@ STILL_CHECKING = (
     "I'm still checking whether this change went through. Please try again in a minute."
 )
 UNSURE = "I couldn't check a permission with Slack, so I did nothing."
-_ACTION = {
-    Act.APPROVE: "request.approved",
-    Act.DENY: "request.denied",
-    Act.CANCEL: "request.cancelled",
-    Act.RETRY: "request.retried",
-}
-# The states in which a decision has been carried out.
-_DONE = {
-    Act.APPROVE: (State.APPLYING, State.APPLIED),
-    Act.DENY: (State.DENIED,),
-    Act.CANCEL: (State.CANCELLED,),
-    Act.RETRY: (State.APPLYING, State.APPLIED),
+# What the audit log calls a decision, and the states in which it has been carried out.
+_DECISIONS = {
+    Act.APPROVE: ("request.approved", (State.APPLYING, State.APPLIED)),
+    Act.DENY: ("request.denied", (State.DENIED,)),
+    Act.CANCEL: ("request.cancelled", (State.CANCELLED,)),
+    Act.RETRY: ("request.retried", (State.APPLYING, State.APPLIED)),
 }
 
 
@@ -258,7 +252,7 @@ def _is_done(click: Click, request: Request) -> bool:
     """Return True if this person has already made this decision, and it still stands."""
     decided, retried = request.round.decided_by, request.attempts.retried_by
     by = retried if click.act is Act.RETRY else decided
-    return by == Who.of(click.person) and request.state in _DONE.get(click.act, ())
+    return by == Who.of(click.person) and request.state in _DECISIONS[click.act][1]
 
 
 def _follow(work: Work, click: Click, request: Request, decision: Decision) -> Request:
@@ -281,7 +275,7 @@ def _follow(work: Work, click: Click, request: Request, decision: Decision) -> R
     work.put(moved)
     work.note(
         by.slack_user_id,
-        _ACTION[click.act],
+        _DECISIONS[click.act][0],
         request,
         state=moved.state,
         approvers=decision.approver_ids,

@@ -47,12 +47,12 @@ async def _check(work: Work, request: Request) -> datetime | None:
     if request.state is State.PENDING:
         # Settings are compared again only when someone clicks a button.
         current = await current_list(work.tx, request)
-        found = review(request, request.flow, FlowPolicy(), work.at, current)
-        if found.news or found.is_over:
-            work.ask_again(found)
+        reviewed = review(request, request.flow, FlowPolicy(), work.at, current)
+        if reviewed.news or reviewed.is_over:
+            work.ask_again(reviewed)
             return work.at
         # The list may spell people differently by now.
-        request = found.request
+        request = reviewed.request
         work.put(request)
     timer = timer_of(work.bot, request)
     if timer is None or timer[0] > work.at:
