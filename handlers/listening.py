@@ -49,11 +49,6 @@ Listener = Callable[..., Awaitable[Any]]
 """A listener of Bolt, which calls it with `ack` and `body`."""
 
 
-def nothing_wrong(_bot: Gatehouse, _view: Body) -> Mapping[str, str]:
-    """Return no error messages."""
-    return {}
-
-
 @dataclass(frozen=True)
 class Needs:
     """A listener's permission, the place of its answer, and what its acknowledgement waits for.
@@ -72,7 +67,7 @@ class Needs:
     permission: Permission | None
     place: AnswerAt = AnswerAt.BELOW
     pace: str = "clicks"
-    check: Callable[[Gatehouse, Body], Mapping[str, str]] = nothing_wrong
+    check: Callable[[Gatehouse, Body], Mapping[str, str]] | None = None
     filled_form: Callable[[Body], Unsent] | None = None
     ack_seconds: float = 0
     is_counted: bool = True
@@ -106,7 +101,8 @@ class Listening:
         """
 
         async def listen(ack: AsyncAck, body: Body) -> BoltResponse:
-            if errors := needs.check(self._bot, payloads.part(body, "view")):
+            view = payloads.part(body, "view")
+            if needs.check and (errors := needs.check(self._bot, view)):
                 return await ack(response_action="errors", errors=dict(errors))
             task = self._bot.tasks.start(self.answer(work, needs, body), name_of(body))
             if needs.ack_seconds:
