@@ -8,7 +8,7 @@ from bot.approvals.rules import Act
 from bot.organizations.rules import Directory, OrganizationKey
 from bot.quotas.messages import MARKS, again
 from bot.quotas.rules.limits import LimitKind
-from bot.quotas.rules.quota import Incident
+from bot.quotas.rules.quota import DOCUMENTED, Incident
 from bot.quotas.rules.use import Standing
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import Message, SlackBlock
@@ -102,7 +102,8 @@ def limits(
     for incident in blocks:
         block = incident.blocks.longest
         when = f" {again(block, incident.now, incident.key)}" if block else ""
-        lines.append(f":no_entry: {where(incident.key)} is blocked (code {incident.code}).{when}")
+        code = f" (code {incident.code})" if incident.code in DOCUMENTED else ""
+        lines.append(f":no_entry: {where(incident.key)} is blocked{code}.{when}")
     for standing in closest:
         kind = max(standing.meters, key=lambda kind: standing.meters[kind].share)
         meter = standing.meters[kind]

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from bot.organizations.messages import problems
 from bot.organizations.rules import Directory, OrganizationKey
 from bot.quotas.rules.limits import Limit, LimitKind, Plan, Source, limits_of
-from bot.quotas.rules.quota import MINUTE_SECONDS, Block, BlockCode, Incident
+from bot.quotas.rules.quota import DOCUMENTED, MINUTE_SECONDS, Block, BlockCode, Incident
 from bot.quotas.rules.use import (
     PEOPLE_SHOWN,
     HourOfCalls,
@@ -114,7 +114,9 @@ def overview(
 
 def _state(standing: Standing) -> str:
     if block := standing.blocks.longest:
-        return f"{standing.state} ({int(block.code)})"
+        return (
+            f"{standing.state} ({block.code})" if block.code in DOCUMENTED else str(standing.state)
+        )
     lowered = standing.lowered(LimitKind.MINUTE)
     return f"{standing.state}; {_limited(lowered)}" if lowered else str(standing.state)
 
@@ -211,7 +213,9 @@ def _meter(standing: Standing, kind: LimitKind) -> str:
             lines.append(f"one call at a time {ONE_AT_A_TIME[limit.source]}")
         elif kind is LimitKind.DAY:
             resets = "" if limit.until is None else f", resets {_moment(limit.until)}"
-            lines.append(f"{SOURCES[limit.source]}{resets}")
+            is_set = standing.key.is_api and limit.source is Source.PLAN
+            source = "set for this API, counted over 25 hours" if is_set else SOURCES[limit.source]
+            lines.append(f"{source}{resets}")
     return "\n".join(lines)
 
 

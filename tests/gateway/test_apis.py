@@ -255,7 +255,7 @@ def home(world) -> str:
 
 
 async def test_its_name_stands_alone(sqlite_url):
-    async with running(sqlite_url, {}) as gateway:
+    async with running(sqlite_url, {}, limits={"minute": 30, "day": 1000}) as gateway:
         world = gateway.world
         for _ in range(25):
             assert (await get(gateway)).status == 200
@@ -268,7 +268,12 @@ async def test_its_name_stands_alone(sqlite_url):
         gateway.upstream.answer = refusing()
         assert (await get(gateway)).status == 429
         await world.slack.open_home("U0VIEWER")
-        await world.slack.until(lambda: "*xero* is blocked" in home(world))
+        await world.slack.until(lambda: "*xero* is blocked. " in home(world))
+        blocked = await world.ask("U0VIEWER", "/ratelimits")
+        assert "blocked" in blocked.text
+        assert "(0)" not in blocked.all_text
+        details = await world.ask("U0VIEWER", "/ratelimits", "xero")
+        assert "set for this API, counted over 25 hours" in details.all_text
 
 
 async def test_an_unknown_name_without_a_data_center_is_said_to_be_unknown(sqlite_url):
