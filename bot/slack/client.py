@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import aiohttp
 import structlog
 from cachetools import LRUCache
-from slack_sdk.errors import SlackApiError, SlackClientError
+from slack_sdk.errors import SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 from yarl import URL
@@ -238,8 +238,9 @@ class SlackClient:
             answer = await method(**arguments)
         except FAILURES as cause:
             error: SlackError = SlackUnreachable()
-            if isinstance(cause, SlackApiError):
-                response: Any = cause.response
+            response = getattr(cause, "response", None)
+            # If Slack's answer isn't JSON, its client passes on the answer as aiohttp has it.
+            if isinstance(response, AsyncSlackResponse):
                 error = error_of(response.status_code, response.data, response.headers)
             if problem := proxy_problem(URL(self._web.base_url), cause):
                 error.sentence = f"Slack can't be reached, because {problem}"
