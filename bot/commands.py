@@ -57,11 +57,11 @@ class Command:
 
         In `please add`, the first word is in the way, but not misspelt.
         """
-        known = self.subcommands
+        names = self.subcommands
         first, *others = [word.casefold() for word in typed[:2]]
-        if first in known or set(others) & set(known):
+        if first in names or set(others) & set(names):
             return None
-        return next(iter(closest(first, known)), None)
+        return next(iter(closest(first, names)), None)
 
     def usage(self, kind: str | None = None) -> str:
         """Return the usage of one form, or of all forms if no kind is given."""
@@ -71,8 +71,8 @@ class Command:
 
     def example(self, kind: str | None = None) -> str:
         """Return an example of the given form, or the first example if no kind is given."""
-        known = [self._form(kind)] if kind else self.forms
-        example = next((form.example for form in known if form.example), "")
+        forms = [self._form(kind)] if kind else self.forms
+        example = next((form.example for form in forms if form.example), "")
         return f"{self.name} {example}".rstrip()
 
     def permission(self, kind: str) -> Permission:

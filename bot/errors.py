@@ -84,10 +84,10 @@ class NotConfigured(GatehouseError):
     outcome = "not_configured"
 
     def __init__(self, service: str, settings: Sequence[str]) -> None:
-        named = ", ".join(settings)
+        names = ", ".join(settings)
         super().__init__(
             f"{service[:1].upper()}{service[1:]} is not set up yet."
-            f" Ask whoever runs Gatehouse to set {named}."
+            f" Ask whoever runs Gatehouse to set {names}."
         )
 
 

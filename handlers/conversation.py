@@ -139,12 +139,12 @@ def visible(text: str) -> str:
 
 def unwrapped(text: str) -> str:
     """Return the text without the formatting around it, unless an identity may end in its mark."""
-    found = FORMATTED.fullmatch(text)
-    if found is None:
+    match = FORMATTED.fullmatch(text)
+    if match is None:
         return text
-    inside = found[3]
+    inside = match[3]
     may_belong = any(":" in word or word.startswith("@") for word in inside.split()[-1:])
-    return text if may_belong and found[2] != "`" else inside
+    return text if may_belong and match[2] != "`" else inside
 
 
 def is_near(first: str, command: Command) -> bool:

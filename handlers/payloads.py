@@ -95,10 +95,10 @@ def hidden(view: Body, name: str) -> str:
     """Return a value that the bot stored in a form's metadata."""
     metadata = view.get("private_metadata")
     try:
-        found = json.loads(metadata) if isinstance(metadata, str) else None
+        data = json.loads(metadata) if isinstance(metadata, str) else None
     except (ValueError, RecursionError):
         return ""
-    return _storable(str(found.get(name, ""))) if isinstance(found, dict) else ""
+    return _storable(str(data.get(name, ""))) if isinstance(data, dict) else ""
 
 
 def _storable(found: str) -> str:

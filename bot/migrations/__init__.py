@@ -65,11 +65,11 @@ def revision_of(connection: Connection) -> str | None:
 
 
 def _is_current(connection: Connection) -> bool:
-    known = known_revisions()
+    revisions = known_revisions()
     current = revision_of(connection)
-    if current is not None and current not in known:
-        raise DatabaseTooOld if current < known[0] else DatabaseTooNew
-    return current == known[-1]
+    if current is not None and current not in revisions:
+        raise DatabaseTooOld if current < revisions[0] else DatabaseTooNew
+    return current == revisions[-1]
 
 
 def upgrade(connection: Connection) -> None:

@@ -54,11 +54,11 @@ def asks_for_help(words: Sequence[Word]) -> bool:
 
 def unknown(command: Command, words: Sequence[Word]) -> UsageError:
     """Return the error for an invalid command, suggesting a similar subcommand if there is one."""
-    known = command.subcommands
+    names = command.subcommands
     first = words[0].keyword
-    if known == [HELP]:
+    if names == [HELP]:
         return command.misuse(f"Use {command.name} with nothing after it.")
-    if first in known:
+    if first in names:
         return command.misuse(f"Use {command.name} {first} with nothing after it.")
     close = command.meant([word.keyword for word in words])
     guess = f" Did you mean “{close}”?" if close else ""

@@ -53,10 +53,10 @@ async def append(tx: Transaction, *entries: AuditEntry) -> None:
     previous = head.hash
     at = await tx.now()
     followed = delivery_id()
-    known = {"request_id": followed} if followed else {}
+    details = {"request_id": followed} if followed else {}
     for entry in entries:
         position += 1
-        detail = json.dumps({**known, **entry.detail}, sort_keys=True, ensure_ascii=False)
+        detail = json.dumps({**details, **entry.detail}, sort_keys=True, ensure_ascii=False)
         words = (entry.actor, entry.action, entry.subject, detail)
         digest = _digest(previous, position, to_microseconds(at), *words)
         recorded = RecordedEntry(position, at, *words, previous, digest)

@@ -248,8 +248,8 @@ async def driver_of(connection: AsyncConnection) -> Connection:
 
 async def server_time(connection: AsyncConnection) -> int:
     """Return the server's time when the transaction began, in microseconds since 1970."""
-    known = (await driver_of(connection)).began_at if connection.in_transaction() else None
-    return known or await connection.scalar(_NOW) or 0
+    began_at = (await driver_of(connection)).began_at if connection.in_transaction() else None
+    return began_at or await connection.scalar(_NOW) or 0
 
 
 def ping_when_in_doubt(engine: Engine) -> None:

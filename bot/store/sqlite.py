@@ -46,10 +46,10 @@ def file_id(file: Path | None) -> tuple[int, int] | None:
     if file is None:
         return None
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def sqlite_engine(url: URL) -> AsyncEngine:

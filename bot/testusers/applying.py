@@ -165,8 +165,8 @@ class Run:
         """End the run in a transaction that has stored its results. Return when to run again."""
         tries = self.lease.job.tries + 1 if error else 1
         approved = [one for one in work.requests if one.state is State.APPLYING]
-        known = {request.id for request in work.requests}
-        approved += [one for one in self.begun.requests if one.id not in known]
+        ids = {request.id for request in work.requests}
+        approved += [one for one in self.begun.requests if one.id not in ids]
         waiting = Waiting(work.at, self.flow, approved, post, self.access)
         at = next_run(waiting, tries, error, has_missing=self.has_missing)
         again = Again(at, tries) if at else None

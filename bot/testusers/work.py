@@ -145,8 +145,8 @@ class Work:
 
     def note(self, actor: str, action: str, request: Request, **detail: Any) -> None:  # noqa: ANN401
         """Record an action on a request in the audit log."""
-        known = {"flow": request.flow.sid, **detail}
-        self._entries.append(AuditEntry(actor, action, request.id, known))
+        facts = {"flow": request.flow.sid, **detail}
+        self._entries.append(AuditEntry(actor, action, request.id, facts))
 
     def record(self, entry: AuditEntry) -> None:
         """Record an action on something else in the audit log."""
