@@ -217,14 +217,22 @@ async def _may_still(
 
 
 async def _find(bot: Parts, slack_user_id: str) -> Person | None:
-    """Look a person up again. Return None if they no longer exist."""
+    """Look a person up again. Return None if they no longer exist.
+
+    If Slack doesn't say, what it said in the last five minutes counts (contract, section 4).
+    """
     people = bot.people
+    # Requests don't record a workspace, so people are looked up in the bot's workspace.
+    teams = (people.team_id,)
     try:
-        # Requests don't record a workspace, so people are looked up in the bot's workspace.
-        return await people.find(slack_user_id, (people.team_id,), fresh=True)
+        person = await people.find(slack_user_id, teams, fresh=True, is_recorded=False)
+        return await people.find(slack_user_id, teams) if person.doubt else person
     except UnknownPerson as error:
         if is_not_found(error.__cause__):
             return None
+    try:
+        return await people.find(slack_user_id, teams)
+    except UnknownPerson as error:
         raise UnknownPerson(f"{UNSURE} {advice_after(error.__cause__)}") from error
 
 

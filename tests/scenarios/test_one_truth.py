@@ -89,6 +89,14 @@ async def test_of_two_equal_requests_the_one_that_made_the_change_keeps_it(world
     assert world.flow.identities == []
 
 
+@pytest.mark.parametrize("method", ["users.info", "usergroups.users.list"])
+async def test_what_slack_said_a_moment_ago_counts_while_it_is_away(world, method):
+    card = await world.asked("add welcome +15550142")
+    world.slack.workspace.faults.html(method, times=None)
+    await world.approve(card, "*Applied*")
+    assert world.flow.identities == ["+15550142"]
+
+
 @pytest.mark.parametrize("button", ["Approve", "Retry"])
 @pytest.mark.parametrize("how", ["deactivated", "role"])
 async def test_who_may_no_longer_ask_gets_nothing(sqlite_url, button, how):
