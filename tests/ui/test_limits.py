@@ -137,6 +137,8 @@ def test_any_value_of_a_button_is_a_view_or_outdated(value):
 
 def test_a_page_of_earlier_versions_is_read():
     assert Wanted.of('{"q": "wing", "p": 2}') == Wanted("wing", 2)
+    # A button of /testusers list from version 0.3.0.
+    assert Wanted.of('{"f":"welcome","p":1,"t":"ada"}') == Wanted("ada", 1, "welcome")
 
 
 @pytest.mark.parametrize("is_allowed", [True, False])

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Generic, TypeVar
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from bot.slack.messages.block_kit import ButtonValue, SlackBlock, actions, button, context
 
@@ -18,7 +18,10 @@ class Wanted(ButtonValue):
     `text` is the search text, and `flow` the flow that the list is about.
     """
 
-    text: Annotated[str, Field(alias="q")] = ""
+    # Buttons in older messages name it "t".
+    text: Annotated[
+        str, Field(validation_alias=AliasChoices("q", "t"), serialization_alias="q")
+    ] = ""
     page: Annotated[int, Field(ge=0, lt=1_000_000)] = 0
     flow: str = ""
 
