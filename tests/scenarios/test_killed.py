@@ -127,5 +127,7 @@ def urls(tmp_path, sqlite_template):
 @pytest.mark.timeout(600)
 async def test_a_kill_at_any_step_leaves_one_change_and_every_message(urls):
     deaths = await asyncio.gather(*(every_nth_step(url, n + 1) for n, url in enumerate(urls)))
-    # From the command to the last message there are at least this many steps.
-    assert sum(deaths) > 14
+    # From the command to the last message there are more than ten steps: an approval alone has
+    # eight transactions. Every world is killed, some of them more than once.
+    assert all(deaths)
+    assert sum(deaths) > 10
