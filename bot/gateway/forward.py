@@ -55,6 +55,7 @@ from bot.services.http import (
     MOST_BYTES,
     Permit,
     body_of,
+    limited,
     sending,
 )
 
@@ -157,31 +158,34 @@ class Forwarder:
         clock = self.turns.clock
         began = clock.monotonic()
         try:
-            signed = await credential.sign()
-            params = signed.params.items()
-            added = (f"{quote_plus(key)}={quote_plus(value)}" for key, value in params)
-            query = "&".join(filter(None, (call.url.raw_query_string, *added)))
-            url = URL(f"{call.url.with_query(None)}{'?' if query else ''}{query}", encoded=True)
-            ours = {name.casefold() for name in signed.headers}
-            kept = [header for header in call.headers if header[0].casefold() not in ours]
-            async with sending(
-                self.session,
-                replace(service, url=url),
-                permit,
-                TOTAL_SECONDS,
-                headers=[*kept, *signed.headers.items()],
-                skip_auto_headers=_OURS,
-                data=io.BytesIO(body) if body else None,
-                # Otherwise, a body that breaks off would look whole, and a 429 with an unknown
-                # encoding would be an error without a status.
-                auto_decompress=False,
-            ) as response:
-                seen.status = permit.status = response.status
-                # The headers of other APIs have other meanings.
-                is_told = not call.key.is_api
-                told = ReportedLimits.from_headers(response.headers) if is_told else None
-                await permit.responded(told)
-                answer, content, failure = await self._read(call, permit, response, signed, seen)
+            # A late token leaves the call less time, because its place is counted from now on.
+            async with limited(service, TOTAL_SECONDS):
+                signed = await credential.sign()
+                params = signed.params.items()
+                added = (f"{quote_plus(key)}={quote_plus(value)}" for key, value in params)
+                query = "&".join(filter(None, (call.url.raw_query_string, *added)))
+                url = URL(f"{call.url.with_query(None)}{'?' if query else ''}{query}", encoded=True)
+                ours = {name.casefold() for name in signed.headers}
+                kept = [header for header in call.headers if header[0].casefold() not in ours]
+                async with sending(
+                    self.session,
+                    replace(service, url=url),
+                    permit,
+                    headers=[*kept, *signed.headers.items()],
+                    skip_auto_headers=_OURS,
+                    data=io.BytesIO(body) if body else None,
+                    # Otherwise, a body that breaks off would look whole, and a 429 with an unknown
+                    # encoding would be an error without a status.
+                    auto_decompress=False,
+                ) as response:
+                    seen.status = permit.status = response.status
+                    # The headers of other APIs have other meanings.
+                    is_told = not call.key.is_api
+                    told = ReportedLimits.from_headers(response.headers) if is_told else None
+                    await permit.responded(told)
+                    answer, content, failure = await self._read(
+                        call, permit, response, signed, seen
+                    )
             # The client handles redirects and 304s itself.
             seen.outcome = "ok" if isinstance(failure, Redirected | None) else failure.outcome
             if isinstance(failure, CredentialsRefused):

@@ -209,10 +209,14 @@ class Turns:
         times = [waiter.deadline for waiter in line.waiters]
         times += [waiter.decline.until for waiter in line.waiters if waiter.decline]
         seconds = min(LOOK_SECONDS, max(0.0, min(times) - self.clock.monotonic()))
-        waits = (line.changed.wait(), self.clock.sleep(seconds))
-        tasks = [asyncio.ensure_future(wait) for wait in waits]
+        pause = asyncio.ensure_future(self.clock.sleep(seconds))
+
+        def wake(pause: asyncio.Future[None]) -> None:
+            if not pause.cancelled():
+                line.changed.set()
+
+        pause.add_done_callback(wake)
         try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            await line.changed.wait()
         finally:
-            for task in tasks:
-                task.cancel()
+            pause.cancel()

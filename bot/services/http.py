@@ -261,15 +261,17 @@ class ServiceHttp:
         outcome = "cancelled"
         try:
             try:
-                async with sending(
-                    self.session,
-                    call,
-                    permit,
-                    self.total_seconds,
-                    params=call.params,
-                    headers=call.headers,
-                    data=None if call.form is None else aiohttp.FormData(call.form),
-                ) as response:
+                async with (
+                    limited(call, self.total_seconds),
+                    sending(
+                        self.session,
+                        call,
+                        permit,
+                        params=call.params,
+                        headers=call.headers,
+                        data=None if call.form is None else aiohttp.FormData(call.form),
+                    ) as response,
+                ):
                     status = response.status
                     await permit.responded(ReportedLimits.from_headers(response.headers))
                     body = await body_of(call, response)
@@ -308,32 +310,30 @@ class ServiceHttp:
 
 
 @asynccontextmanager
-async def sending(
+async def limited(call: ServiceCall, seconds: float) -> AsyncIterator[None]:
+    """Stop after so many seconds, and convert the HTTP library's exceptions to ServiceError."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except (aiohttp.ClientError, OSError, NeverSentError) as accident:
+        raise failure_of_accident(call, accident, seconds) from None
+
+
+def sending(
     session: aiohttp.ClientSession,
     call: ServiceCall,
     permit: Permit,
-    seconds: float,
     **options: Any,  # noqa: ANN401 - as in aiohttp
-) -> AsyncIterator[aiohttp.ClientResponse]:
-    """Send a call at most once, and yield the response until `seconds` have passed.
-
-    The HTTP library's exceptions are converted to ServiceError.
-    """
-    try:
-        async with (
-            asyncio.timeout(seconds),
-            session.request(
-                call.method,
-                call.url,
-                allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
-                middlewares=(once(permit.may_send),),
-                **options,
-            ) as response,
-        ):
-            yield response
-    except (aiohttp.ClientError, OSError, NeverSentError) as accident:
-        raise failure_of_accident(call, accident, seconds) from None
+) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+    """Send a call at most once, and return its response. Use it inside `limited`."""
+    return session.request(
+        call.method,
+        call.url,
+        allow_redirects=False,
+        timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
+        middlewares=(once(permit.may_send),),
+        **options,
+    )
 
 
 async def body_of(
