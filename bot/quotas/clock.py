@@ -34,13 +34,14 @@ SAMPLES = 3
 class DatabaseClock:
     """Notices that the database's clock was corrected, and moves the times of calls by as much.
 
-    `_ahead` is how far the database's clock is ahead of the time since boot, as of the last look,
-    and `_drift` is how far that is from what the table says.
+    `_ahead` is how far the database's clock is ahead of the time since boot, as of the last look.
+    `_stored` is what the table said then, and `_drift` how far they have drifted apart since.
     """
 
     clock: Clock
     terms: Terms
     _ahead: float = math.nan
+    _stored: float = math.nan
     _drift: float = 0.0
     _looked_at: float = 0.0
 
@@ -80,6 +81,9 @@ class DatabaseClock:
                 now = ahead + self.clock.since_boot()
                 stored = ahead + max(0.0, (newest or 0.0) - now)
             step = ahead - stored - self._drift
+            if stored != self._stored:
+                # Another process has stored this drift, or an earlier commit was unknown.
+                step = min(step, ahead - stored, key=abs)
             if step >= LEAST_STEP_SECONDS or step <= -LEAST_STEP_BACK_SECONDS:
                 log.warning("quota.clock_corrected", seconds=round(step, 3))
                 await ledger.move(tx, step)
@@ -87,5 +91,6 @@ class DatabaseClock:
                 # The other machines' processes needn't move anything for this correction.
                 await tx.write(update(clocks).values(ahead=clocks.c.ahead + step))
             await upsert(tx, clocks, {"boot": self.clock.boot, "ahead": ahead})
-        self._ahead, self._drift = ahead, 0.0
+        self._ahead = self._stored = ahead
+        self._drift = 0.0
         self._looked_at = self.clock.since_boot()
