@@ -30,7 +30,6 @@ from bot.testusers.rules.applying import (
     FOR_THE_REST,
     GONE,
     TRIES,
-    Ending,
     ListChangePlan,
     Post,
     StoredOtherwise,
@@ -41,7 +40,7 @@ from bot.testusers.rules.applying import (
     reason_of,
     tried,
 )
-from bot.testusers.rules.people import Access, CurrentList
+from bot.testusers.rules.people import Access, CurrentList, Over
 from bot.testusers.rules.requests import Request
 from bot.testusers.settling import Settling, concerned, plan_detail
 from bot.testusers.work import Work, review_now
@@ -265,7 +264,7 @@ class Run:
             if spelling in spellings:
                 await settling.respell(access, spellings[spelling])
             elif is_a_minute and spelling not in seen:
-                await settling.end(Ending(spelling, access.request_id, was_gone=True))
+                await settling.end(spelling, Over.GONE)
             else:
                 self.has_missing = True
 
@@ -320,7 +319,7 @@ class Run:
             overdue: list[str] = []
             if plan is None or not plan.steps:
                 overdue = sorted({access.request_id for access in waiting.over})
-            is_shared = plan is not None and len(plan.steps) + len(plan.endings) > 1
+            is_shared = plan is not None and len(plan.steps) + len(plan.over) > 1
             for request_id in ids:
                 of_request = post if post and request_id in post.plan.request_ids else None
                 note = partial(tried, error=error, at=work.at, post=of_request, is_shared=is_shared)

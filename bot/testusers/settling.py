@@ -12,7 +12,7 @@ from bot.flows.store import note_list
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
 from bot.testusers import store
-from bot.testusers.rules.applying import Ending, ListChangePlan, Step
+from bot.testusers.rules.applying import ListChangePlan, Step
 from bot.testusers.rules.people import Access, Did, Over, RequestPerson, Wants
 from bot.testusers.rules.requests import Request
 from bot.testusers.work import Work
@@ -24,7 +24,7 @@ def plan_detail(plan: ListChangePlan, after: Sequence[str]) -> dict[str, object]
         "before": plan.before.identities,
         "after": after,
         "requests": plan.request_ids,
-        "ended": [ending.identity for ending in plan.endings],
+        "ended": plan.over,
     }
 
 
@@ -33,8 +33,8 @@ async def concerned(
 ) -> list[Request]:
     """Return the requests that a plan may change: its own, and earlier ones for the same people."""
     wanted = [identity for step in plan.steps for identity in step.wanted.identities]
-    request_ids = {*plan.request_ids, *(ending.request_id for ending in plan.endings)}
-    request_ids.update(access[one].request_id for one in wanted if one in access)
+    people = [*wanted, *plan.over]
+    request_ids = {*plan.request_ids, *(access[one].request_id for one in people if one in access)}
     return await store.requests_and_removals(tx, request_ids, flow.key, wanted)
 
 
@@ -85,9 +85,10 @@ class Settling:
             request = await work.request(step.request_id)
             if request is not None and request.attempts.is_unsure:
                 work.put(replace(request, attempts=replace(request.attempts, is_unsure=False)))
-        for ending in plan.endings:
-            if ending.identity not in on_list:
-                await self.end(ending)
+        for spelling in plan.over:
+            if spelling not in on_list:
+                was_gone = spelling not in plan.before.identities
+                await self.end(spelling, Over.GONE if was_gone else Over.ENDED)
 
     async def _take_effect(
         self, step: Step, at: datetime, spellings: Mapping[str, str], *, is_all: bool
@@ -192,15 +193,14 @@ class Settling:
             ]
             self._work.put(replace(request, people=tuple(people)))
 
-    async def end(self, ending: Ending) -> None:
+    async def end(self, spelling: str, over: Over) -> None:
         """End access that ran out, or that somebody has who is no longer on the list."""
-        self.access.pop(ending.identity, None)
-        request = await self._work.request(ending.request_id)
+        access = self.access.pop(spelling, None)
+        request = await self._work.request(access.request_id) if access else None
         if request is not None:
-            detail = {"identity": ending.identity, "was_gone": ending.was_gone}
+            detail = {"identity": spelling, "was_gone": over is Over.GONE}
             self._work.note(BOT, "grant.ended", request, **detail)
-            over = Over.GONE if ending.was_gone else Over.ENDED
-            await self._finish(ending.request_id, ending.identity, over)
+            await self._finish(request.id, spelling, over)
 
     async def note_try(self, request_id: str, tried: Callable[[Request], Request]) -> None:
         """Record a failed attempt. `tried` returns the request with the failure recorded."""

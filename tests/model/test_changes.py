@@ -35,7 +35,6 @@ from bot.services.errors import (
     ServiceRefused,
 )
 from bot.testusers.rules.applying import (
-    Ending,
     ListChangePlan,
     Post,
     Waiting,
@@ -369,11 +368,9 @@ def test_part_of_a_request_keeps_no_later_one_waiting() -> None:
 
 
 def test_access_ends_and_missing_people_are_reported() -> None:
-    due = [held(one) for one in "abcd"]
-    plan = plan_of("ax", asked("d"), over=due)
-    assert plan.after == ("x",)
-    gone = {"a": False, "b": True, "c": True, "d": False}
-    assert plan.endings == tuple(Ending(item, "earlier", gone[item]) for item in "abcd")
+    plan = plan_of("ax", asked("d"), over=[held(one) for one in "abc"])
+    assert plan.after == ("x", "d")
+    assert plan.over == ("a", "b", "c")
 
 
 def ready(at: datetime, *requests: Request) -> list[Request]:

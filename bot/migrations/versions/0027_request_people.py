@@ -212,11 +212,10 @@ def _post(content: Json) -> Json:
                 "wanted": step.get("wanted") or step["change"],
                 "outside": step["outside"],
                 "size_before": step["size_before"],
-                "late": step.get("over", []),
             }
             for step in plan["steps"]
         ],
-        "endings": plan.get("endings", []),
+        "over": [ending["identity"] for ending in plan.get("endings", [])],
         "is_answered": content.get("is_answered", False),
     }
 

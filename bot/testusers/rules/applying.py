@@ -62,23 +62,17 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Ending:
-    """Access that ends. `was_gone` is True if somebody else had already removed the person."""
-
-    identity: str
-    request_id: str
-    was_gone: bool
-
-
-@dataclass(frozen=True)
 class ListChangePlan:
-    """A planned change to a list, which combines requests and expired access."""
+    """A planned change to a list, which combines requests and expired access.
+
+    `over` contains the people whose access has run out, as the list spells them.
+    """
 
     id: str
     before: FlowList
     change: Change
     steps: tuple[Step, ...]
-    endings: tuple[Ending, ...] = ()
+    over: tuple[str, ...] = ()
 
     @property
     def after(self) -> tuple[str, ...]:
@@ -197,14 +191,11 @@ def make_plan(
         change = difference(current, after)
         steps.append(Step(request.id, change, wanted, outside, len(current)))
         current = after
-    endings = [
-        Ending(access.spelling, access.request_id, access.spelling not in current)
-        for access in over
-    ]
-    current = apply_change(current, Change(removals=tuple(one.identity for one in endings)))
+    ended = tuple(access.spelling for access in over)
+    current = apply_change(current, Change(removals=ended))
     # People who are removed and added again in one plan keep their position on the list.
     change = difference(before.identities, current)
-    return ListChangePlan(plan_id, before, change, tuple(steps), tuple(endings))
+    return ListChangePlan(plan_id, before, change, tuple(steps), ended)
 
 
 LOOK_SECONDS = 5.0
