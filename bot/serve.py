@@ -13,6 +13,8 @@ from yarl import URL
 
 from bot import __version__
 from bot.app import Gatehouse, gatehouse
+from bot.checks.database import database
+from bot.checks.rules import WELL
 from bot.checks.slack import channels, slack_token
 from bot.errors import (
     DatabaseInUse,
@@ -24,7 +26,7 @@ from bot.errors import (
     SlackRefused,
 )
 from bot.metrics import JOB_STATES
-from bot.migrations import migrate, notice_newer
+from bot.migrations import migrate
 from bot.ops.redaction import Redactor
 from bot.server import MOST_CONNECTIONS, Site, make_server
 from bot.services.http import proxy_for
@@ -51,6 +53,8 @@ COUNT_SECONDS = 1.5
 # The minimum time between two database checks, for all callers together. A check takes the write
 # lock, and anyone who can reach the port can request any number of checks.
 READY_SECONDS = 1.0
+# What `/readyz` says after a check of the database. After any other finding, it's `database`.
+READINESS = {WELL: "", DatabaseTooNew.outcome: "schema"}
 # The address of Slack's WebSockets, used to determine whether they need a proxy.
 SOCKET_URL = URL("https://wss-primary.slack.com")
 # Startup waits at most this long for the first checks of the token and the channels.
@@ -89,17 +93,12 @@ class Service:
         return self._bot.health.missing() if self._is_slack_tried else "slack"
 
     async def _ping(self, _: str) -> str:
-        database = self._bot.database
-        if database.is_proven:
-            return ""
         try:
             async with asyncio.timeout(PING_SECONDS):
-                if await notice_newer(database):
-                    return "schema"
-                await database.ping_writing()
-        except (DatabaseUnavailable, TimeoutError):
+                (finding,) = await database(self._bot.health.parts)
+        except TimeoutError:
             return "database"
-        return ""
+        return READINESS.get(finding.code, "database")
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Serve until `stopping` is set, then finish work in progress."""
