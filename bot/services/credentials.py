@@ -3,7 +3,7 @@
 import asyncio
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -107,6 +107,25 @@ class _Renewal(BaseModel):
     refresh_token: str | None = Field(default=None, repr=False)
 
 
+def token_call(data_center: str, grant: OAuthSettings, grant_type: str, key: str) -> ServiceCall:
+    """Return the call for tokens (RFC 6749). `key` is the form field for the refresh token."""
+    return ServiceCall(
+        service="oauth",
+        label=f"the OAuth provider ({data_center})",
+        method="POST",
+        url=URL(grant.token_url),
+        form=[
+            ("grant_type", grant_type),
+            (key, grant.refresh_token.get_secret_value()),
+            ("client_id", grant.client_id),
+            ("client_secret", grant.client_secret.get_secret_value()),
+        ],
+        headers={"Accept": "application/json"},
+        data_center=data_center,
+        words_fields=OAUTH_WORDS,
+    )
+
+
 @dataclass(eq=False, repr=False)
 class OAuthCredential(Credential):
     """An OAuth access token that is renewed before it expires.
@@ -207,23 +226,8 @@ class OAuthCredential(Credential):
         return self._token
 
     async def _ask(self) -> _Renewal:
-        grant = self.grant
-        call = ServiceCall(
-            service="oauth",
-            label=f"the OAuth provider ({self.data_center})",
-            method="POST",
-            url=URL(grant.token_url),
-            form=[
-                ("grant_type", "refresh_token"),
-                ("refresh_token", grant.refresh_token.get_secret_value()),
-                ("client_id", grant.client_id),
-                ("client_secret", grant.client_secret.get_secret_value()),
-            ],
-            headers={"Accept": "application/json"},
-            data_center=self.data_center,
-            words_fields=OAUTH_WORDS,
-            explain=self._explained,
-        )
+        call = token_call(self.data_center, self.grant, "refresh_token", "refresh_token")
+        call = replace(call, explain=self._explained)
         return await self.http.request(call, partial(self._renewal_in, call))
 
     def _throttled(self, seconds: float) -> ProviderThrottled:

@@ -487,16 +487,17 @@ class Settings(BaseModel):
         parameters = {} if url.startswith("sqlite:") else connection_parameters(url)
         proxies = (revealed(self.https_proxy), revealed(self.http_proxy))
         passwords = (URL(proxy or "").password for proxy in proxies)
-        secrets = (*_secrets_in(self), parameters.get("password"), *passwords)
+        secrets = (*secrets_in(self), parameters.get("password"), *passwords)
         return [secret for secret in secrets if secret and secret != url]
 
 
-def _secrets_in(value: object) -> Iterator[str]:
+def secrets_in(value: object) -> Iterator[str]:
+    """Yield the secrets in a part of the settings."""
     if isinstance(value, SecretStr):
         yield value.get_secret_value()
     elif isinstance(value, BaseModel | Mapping):
         for part in dict(value).values():
-            yield from _secrets_in(part)
+            yield from secrets_in(part)
 
 
 SCHEMA = Settings.model_json_schema()

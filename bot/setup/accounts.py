@@ -1,6 +1,6 @@
 """The calls that setup makes to get refresh tokens and flows, and to try answers."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from pydantic import BaseModel, SecretStr
@@ -12,7 +12,7 @@ from bot.checks.findings import CheckParts
 from bot.ops.clock import SystemClock
 from bot.ops.redaction import Redactor
 from bot.services.calls import ServiceCall
-from bot.services.credentials import basic
+from bot.services.credentials import basic, token_call
 from bot.services.errors import (
     CredentialsRefused,
     ServiceError,
@@ -21,8 +21,8 @@ from bot.services.errors import (
 )
 from bot.services.http import ServiceHttp, open_session
 from bot.settings import Settings, SettingsError
+from bot.settings.model import OAuthSettings, secrets_in
 
-REFUSED_CLIENT = frozenset({"invalid_client", "invalid_client_secret", "unauthorized_client"})
 MOST_FLOWS = 200
 
 
@@ -51,30 +51,15 @@ async def tried(settings: Settings, check: Callable[[CheckParts], Awaitable[Resu
             return await check(bot.health.parts)
 
 
-async def refresh_token_of(data_center: str, oauth: Mapping[str, str]) -> str:
+async def refresh_token_of(data_center: str, oauth: OAuthSettings) -> str:
     """Exchange a single-use code, which stands for the refresh token, for the refresh token."""
-    call = ServiceCall(
-        service="oauth",
-        label=f"the OAuth provider ({data_center})",
-        method="POST",
-        url=URL(oauth["token_url"]),
-        form=[
-            ("grant_type", "authorization_code"),
-            ("client_id", oauth["client_id"]),
-            ("client_secret", oauth["client_secret"]),
-            ("code", oauth["refresh_token"]),
-        ],
-        headers={"Accept": "application/json"},
-        data_center=data_center,
-        words_fields=("error",),
-    )
+    call = token_call(data_center, oauth, "authorization_code", "code")
     try:
         async with open_session() as session:
-            redactor = Redactor([oauth["client_secret"], oauth["refresh_token"]])
-            http = ServiceHttp(session, redactor, lambda _: None, SystemClock())
+            http = ServiceHttp(session, Redactor(secrets_in(oauth)), lambda _: None, SystemClock())
             tokens = await http.request(call, lambda body: model_in(call, body, _Tokens))
     except (ServiceRefused, CredentialsRefused) as error:
-        tokens = _Tokens(error=error.message or "no reason was given")
+        tokens = _Tokens(error=error.message.partition(": ")[0] or "no reason was given")
     except ServiceError as error:
         problem = f"{error.sentence} Check token_url and the data center."
         raise SettingsError([problem]) from None
@@ -85,7 +70,7 @@ async def refresh_token_of(data_center: str, oauth: Mapping[str, str]) -> str:
         " the code in a self client, or request offline access for it."
     )
     if tokens.error:
-        refused = "client_id or client_secret" if tokens.error in REFUSED_CLIENT else "code"
+        refused = "client_id or client_secret" if "client" in tokens.error else "code"
         problem = (
             f"{refused} was rejected ({tokens.error[:80]}). The client ID, client secret and code"
             " must come from this data center's self client. A code works only once, and expires"

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from bot.checks.rules import Finding
 from bot.settings import Settings, SettingsError, settings_from
-from bot.settings.model import SERVICES, ServiceName
+from bot.settings.model import SERVICES, OAuthSettings, ServiceName
 from bot.settings.sources import Sources
 from bot.setup.accounts import refresh_token_of
 from bot.setup.names import Workspace, look_up
@@ -84,7 +84,7 @@ def exchange_codes(table: Table) -> list[str]:
     refused: list[str] = []
     for name, oauth in with_code.items():
         try:
-            oauth["refresh_token"] = asyncio.run(refresh_token_of(name, oauth))
+            oauth["refresh_token"] = asyncio.run(refresh_token_of(name, OAuthSettings(**oauth)))
         except SettingsError as error:
             refused += error.problems
             del table["inventory_data_centers"][name]
