@@ -6,8 +6,9 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import aiosqlite
 from sqlalchemy import event, make_url
@@ -68,9 +69,79 @@ def sqlite_engine(url: URL) -> AsyncEngine:
     return engine
 
 
+class _Connection(aiosqlite.Connection):
+    """A connection that goes to its thread once for each statement.
+
+    The driver goes there four times: for a cursor, the statement, its rows, and the end. Each time,
+    the event loop and the thread have to wake each other.
+    """
+
+    may_be_open = False
+    """True if a transaction may be open: after its start, an error or a cancellation."""
+
+    def cursor(self) -> "_Cursor":  # type: ignore[override]
+        return _Cursor(self)
+
+    async def commit(self) -> None:
+        await super().commit()
+        self.may_be_open = False
+
+    async def rollback(self) -> None:
+        """Roll back. The pool asks for this after each use, even after a commit."""
+        if self.may_be_open:
+            await super().rollback()
+            self.may_be_open = False
+
+
+class _Cursor:
+    """The part of a cursor that SQLAlchemy uses. Executing a statement fetches all of its rows."""
+
+    arraysize = 1
+
+    def __init__(self, connection: _Connection) -> None:
+        self._connection = connection
+        self._rows: list[Any] = []
+        self.description: Any = None
+        self.rowcount = -1
+        self.lastrowid: int | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def execute(self, statement: str, parameters: Any = ()) -> None:  # noqa: ANN401
+        await self._go("execute", statement, parameters)
+
+    async def executemany(self, statement: str, parameters: Any) -> None:  # noqa: ANN401
+        await self._go("executemany", statement, parameters)
+
+    async def fetchall(self) -> list[Any]:
+        return self._rows
+
+    async def close(self) -> None:
+        """Do nothing: the driver's cursor was closed after the statement."""
+
+    async def _go(self, method: str, statement: str, parameters: Any) -> None:  # noqa: ANN401
+        connection = self._connection
+        connection.may_be_open = True
+        await connection._execute(self._run, method, statement, parameters)  # type: ignore[no-untyped-call]  # noqa: SLF001
+        connection.may_be_open = connection.in_transaction
+
+    def _run(self, method: str, statement: str, parameters: Any) -> None:  # noqa: ANN401
+        """Execute a statement in the connection's thread."""
+        cursor = self._connection._conn.cursor()  # noqa: SLF001
+        try:
+            getattr(cursor, method)(statement, parameters)
+            self._rows = cursor.fetchall()
+            self.description = cursor.description
+            self.rowcount = cursor.rowcount
+            self.lastrowid = cursor.lastrowid
+        finally:
+            cursor.close()
+
+
 async def _open_sqlite(*args: Any, **parameters: Any) -> aiosqlite.Connection:  # noqa: ANN401
     """Open a connection. If that fails, wait until the connection's thread has ended."""
-    connection = aiosqlite.connect(*args, **parameters)
+    connection = _Connection(partial(sqlite3.connect, *args, **parameters), iter_chunk_size=1)
     thread = connection._thread  # noqa: SLF001 - SQLAlchemy uses it too
     thread.daemon = True
     try:

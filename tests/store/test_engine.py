@@ -6,11 +6,12 @@ import shutil
 import sqlite3
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import aiosqlite
 import psycopg
 import pytest
 from sqlalchemy import event, func, select, text
@@ -51,6 +52,33 @@ async def test_many_readers_share_few_connections_to_sqlite(tmp_path):
     event.listen(database.engine.sync_engine, "connect", lambda *_: opened.append(1))
     await asyncio.gather(*(database.now() for _ in range(50)))
     assert len(opened) <= CONNECTIONS
+    await database.close()
+
+
+async def test_a_statement_on_sqlite_is_one_trip_to_the_thread(sqlite_url, clock, monkeypatch):
+    trips = []
+    execute = aiosqlite.Connection._execute
+
+    def noted(connection, function, *arguments):
+        trips.append(arguments[1] if arguments else function.__name__)
+        return execute(connection, function, *arguments)
+
+    database = Database(sqlite_url, clock)
+    await write(database)
+    monkeypatch.setattr(aiosqlite.Connection, "_execute", noted)
+    async with database.read_only(sees_snapshot=False) as tx:
+        result = await tx.connection.execute(text("SELECT 1, 2"))
+        assert result.all() == [(1, 2)]
+    assert trips == ["SELECT 1, 2"]
+    trips.clear()
+    with suppress(ZeroDivisionError):
+        async with database.transaction() as tx:
+            await tx.connection.execute(text("SELECT 3"))
+            raise ZeroDivisionError
+    assert trips == ["BEGIN IMMEDIATE", "SELECT 3", "rollback"]
+    trips.clear()
+    await write(database)
+    assert trips == ["BEGIN IMMEDIATE", "SELECT 1", "commit"]
     await database.close()
 
 
