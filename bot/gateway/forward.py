@@ -10,7 +10,6 @@ import hashlib
 import html
 import io
 import re
-import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -55,8 +54,10 @@ from bot.services.http import (
     MOST_BYTES,
     Permit,
     body_of,
+    is_packed,
     limited,
     sending,
+    unpacked,
 )
 
 # The large responses that a process holds. Beyond this, it doesn't read the next one yet.
@@ -69,7 +70,6 @@ REFUSAL_SECONDS = 3.0
 STANDSTILL_SECONDS = 30.0
 _READS = ("GET", "HEAD", "OPTIONS")
 _WITHOUT_BODY = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
-_ZLIB = ("gzip", "x-gzip", "deflate")
 _OURS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 
 
@@ -174,9 +174,6 @@ class Forwarder:
                     headers=[*kept, *signed.headers.items()],
                     skip_auto_headers=_OURS,
                     data=io.BytesIO(body) if body else None,
-                    # Otherwise, a body that breaks off would look whole, and a 429 with an unknown
-                    # encoding would be an error without a status.
-                    auto_decompress=False,
                 ) as response:
                     seen.status = permit.status = response.status
                     # The headers of other APIs have other meanings.
@@ -248,7 +245,7 @@ class Forwarder:
             answer.headers.add(name, value)
         if has_body:
             answer.content_length = len(data)
-            if encoding_of(told) in _ZLIB:
+            if is_packed(told):
                 del answer.headers["Content-Encoding"]
         elif "Content-Length" in told:
             answer.headers["Content-Length"] = told["Content-Length"]
@@ -296,33 +293,6 @@ async def renew(credential: Credential, refused: Signed) -> None:
 def is_gone(request: web.BaseRequest) -> bool:
     """Return True if the client has closed its connection."""
     return request.transport is None or request.transport.is_closing()
-
-
-def encoding_of(headers: Mapping[str, str]) -> str:
-    """Return a response's `Content-Encoding`."""
-    return headers.get("Content-Encoding", "").strip().casefold()
-
-
-def unpacked(call: ServiceCall, headers: Mapping[str, str], data: bytes) -> bytes:
-    """Decompress a body, so that the credential in it can be masked. Other encodings stay."""
-    if encoding_of(headers) not in _ZLIB:
-        return data
-    sentence = f"{call.subject} sent a compressed response that is incomplete or too large."
-    unreadable = ResponseUnreadable(call.service, sentence)
-    plain = b""
-    # A body can have several parts.
-    while data:
-        # Some servers send deflate data without zlib's header.
-        is_bare = data[0] & 0xF not in {0x8, 0xF}
-        unpacker = zlib.decompressobj(-zlib.MAX_WBITS if is_bare else zlib.MAX_WBITS | 32)
-        try:
-            plain += unpacker.decompress(data, MOST_BYTES + 1 - len(plain))
-        except zlib.error:
-            raise unreadable from None
-        if len(plain) > MOST_BYTES or not unpacker.eof:
-            raise unreadable
-        data = unpacker.unused_data
-    return plain
 
 
 @lru_cache

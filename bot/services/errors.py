@@ -143,7 +143,7 @@ class RateLimited(ServiceError):
 
 LONGEST_REASON = 300
 LONGEST_SECONDS = 999_999.0
-_SECONDS = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
+_SECONDS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 # The JSON of a larger error isn't read, because parsing it would delay everyone.
 LONGEST_ERROR_BYTES = 64 * 1024
 
@@ -196,11 +196,13 @@ def seconds_in(headers: Mapping[str, str]) -> float:
     """
     told = headers.get("Retry-After", "")
     if _SECONDS.fullmatch(told):
-        return float(told)
+        return min(float(told), LONGEST_SECONDS)
     try:
-        seconds = (parsedate_to_datetime(told) - datetime.now(UTC)).total_seconds()
-    except (TypeError, ValueError):
+        then = parsedate_to_datetime(told)
+    except (OverflowError, TypeError, ValueError):
         return 0.0
+    # One of the forms of a date in HTTP names no time zone.
+    seconds = (then.replace(tzinfo=then.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
     return min(max(0.0, seconds), LONGEST_SECONDS)
 
 

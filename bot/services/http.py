@@ -2,7 +2,8 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
@@ -40,6 +41,9 @@ MOST_HEADERS = 1_024
 CHUNK_BYTES = 64 * 1024
 LARGE_BYTES = 256 * 1024
 RETRY_PAUSES_SECONDS = (0.3, 1.0)
+# The compressions that `unpacked` understands.
+ACCEPTED = "gzip, deflate"
+_ZLIB = ("gzip", "x-gzip", "deflate")
 
 log = structlog.get_logger(__name__)
 
@@ -268,13 +272,13 @@ class ServiceHttp:
                         call,
                         permit,
                         params=call.params,
-                        headers=call.headers,
+                        headers={**call.headers, "Accept-Encoding": ACCEPTED},
                         data=None if call.form is None else aiohttp.FormData(call.form),
                     ) as response,
                 ):
                     status = response.status
                     await permit.responded(ReportedLimits.from_headers(response.headers))
-                    body = await body_of(call, response)
+                    body = unpacked(call, response.headers, await body_of(call, response))
             except ServiceError:
                 # An error's status counts, whatever becomes of its body.
                 if status is None or response.ok:
@@ -332,6 +336,9 @@ def sending(
         allow_redirects=False,
         timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
         middlewares=(once(permit.may_send),),
+        # Otherwise, a body that breaks off would look whole, and a 429 with an unknown encoding
+        # would be an error without a status.
+        auto_decompress=False,
         **options,
     )
 
@@ -341,20 +348,61 @@ async def body_of(
     response: aiohttp.ClientResponse,
     hold: Callable[[], Awaitable[None]] | None = None,
 ) -> bytes:
-    """Return the body. Raise ResponseTooLarge if it's too large before or after decompression.
+    """Return the body as it was sent. Raise ResponseTooLarge if it's too large.
 
     `hold` is awaited before the memory for a large body is used.
     """
     body = bytearray()
-    most = MOST_BYTES if call.service in {"inventory", "api"} else MOST_SMALL_BYTES
-    sentence = f"{call.subject} sent too much data (over {most >> 20} MiB)."
-    too_large = ResponseTooLarge(call.service, sentence)
+    most = _most_bytes(call)
     if (response.content_length or 0) > most:
-        raise too_large
+        raise _too_large(call)
     async for chunk in response.content.iter_chunked(CHUNK_BYTES):
         if hold is not None and len(body) <= LARGE_BYTES < len(body) + len(chunk):
             await hold()
         body += chunk
         if len(body) > most:
-            raise too_large
+            raise _too_large(call)
     return bytes(body)
+
+
+def is_packed(headers: Mapping[str, str]) -> bool:
+    """Return True if `unpacked` decompresses a body with these headers."""
+    return headers.get("Content-Encoding", "").strip().casefold() in _ZLIB
+
+
+def unpacked(call: ServiceCall, headers: Mapping[str, str], data: bytes) -> bytes:
+    """Decompress a body, so that it can be read or masked. Other encodings stay.
+
+    Raise ResponseUnreadable if the body is incomplete, or ResponseTooLarge.
+    """
+    if not is_packed(headers):
+        return data
+    sentence = f"{call.subject} sent a compressed response that is incomplete."
+    unreadable = ResponseUnreadable(call.service, sentence)
+    most = _most_bytes(call)
+    plain = b""
+    # A body can have several parts.
+    while data:
+        # Some servers send deflate data without zlib's header.
+        is_bare = data[0] & 0xF not in {0x8, 0xF}
+        unpacker = zlib.decompressobj(-zlib.MAX_WBITS if is_bare else zlib.MAX_WBITS | 32)
+        try:
+            plain += unpacker.decompress(data, most + 1 - len(plain))
+        except zlib.error:
+            raise unreadable from None
+        if len(plain) > most:
+            raise _too_large(call)
+        if not unpacker.eof:
+            raise unreadable
+        # The last part may be filled up with zeros.
+        data = unpacker.unused_data.lstrip(b"\0")
+    return plain
+
+
+def _most_bytes(call: ServiceCall) -> int:
+    return MOST_BYTES if call.service in {"inventory", "api"} else MOST_SMALL_BYTES
+
+
+def _too_large(call: ServiceCall) -> ResponseTooLarge:
+    sentence = f"{call.subject} sent too much data (over {_most_bytes(call) >> 20} MiB)."
+    return ResponseTooLarge(call.service, sentence)

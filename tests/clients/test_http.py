@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 import time
+import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from email.utils import formatdate
@@ -201,6 +202,13 @@ def test_fields_that_nobody_reads_never_become_python_objects(model) -> None:
         ({"Retry-After": "-5"}, 0.0),
         ({"Retry-After": "nan"}, 0.0),
         ({"Retry-After": "1e9"}, 0.0),
+        ({"Retry-After": "1000000"}, LONGEST_SECONDS),
+        ({"Retry-After": "9" * 65_536}, LONGEST_SECONDS),
+        ({"Retry-After": "2.5000000"}, 2.5),
+        ({"Retry-After": "Fri Dec 31 23:59:59 9999"}, LONGEST_SECONDS),
+        ({"Retry-After": "Friday, 31-Dec-49 23:59:59 GMT"}, LONGEST_SECONDS),
+        ({"Retry-After": "Fri, 31 Dec 99999999999999999999 23:59:59 GMT"}, 0.0),
+        ({"Retry-After": "Mon, 01 Jan 0001 00:00:00 +2300"}, 0.0),
         ({"Retry-After": "noon"}, 0.0),
         ({}, 0.0),
     ],
@@ -326,6 +334,35 @@ async def test_a_refusal_is_never_retried_and_has_a_type_of_its_own(
     assert type(caught.value) is error
     assert "Do this." in caught.value.sentence
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "zstd", "x"])
+async def test_a_429_that_cannot_be_decompressed_is_a_429(bench: Bench, encoding: str) -> None:
+    answer = f"HTTP/1.1 429 X\r\nContent-Encoding: {encoding}\r\nContent-Length: 2\r\n\r\n{{}}"
+    attempts = FakeAttempts()
+    async with RawServer(answer.encode()).running() as server:
+        with pytest.raises(RateLimited):
+            await bench.request(a_call(server.url), attempts)
+    assert attempts.events == ["open", "responded", None, RateLimited]
+
+
+@pytest.mark.parametrize(
+    ("name", "pack"),
+    [
+        ("gzip", gzip.compress),
+        ("X-GZip", gzip.compress),
+        ("gzip", lambda data: gzip.compress(data) + b"\0\0"),
+        ("deflate", zlib.compress),
+        ("deflate", lambda data: zlib.compress(data, wbits=-15)),
+    ],
+)
+async def test_compressed_answers_are_understood(bench: Bench, name, pack) -> None:
+    packed = pack(b'{"code": 0}')
+    head = f"HTTP/1.1 200 X\r\nContent-Encoding: {name}\r\nContent-Length: {len(packed)}\r\n\r\n"
+    async with RawServer(head.encode() + packed).running() as server:
+        assert await bench.request(a_call(server.url)) == b'{"code": 0}'
+    # With other libraries installed, aiohttp would also ask for compressions of theirs.
+    assert b"\r\nAccept-Encoding: gzip, deflate\r\n" in server.requests[0]
 
 
 async def test_a_grant_hears_of_the_headers_and_of_the_refusal(bench: Bench) -> None:
