@@ -179,8 +179,7 @@ def _serve(_options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from bot.check import examine, settings_file
-    from bot.checks.findings import as_json, as_table
+    from bot.check import as_json, as_table, examine, settings_file
     from bot.checks.rules import Finding, all_well
     from bot.configured import redactor_of
     from bot.ops.logs import configure_logs

@@ -10,8 +10,8 @@ import aiohttp
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.audit.reading import HEAD, Witness
-from bot.checks.findings import CheckParts
 from bot.checks.health import HEALTH_CARD, Count, Health
+from bot.checks.parts import CheckParts
 from bot.configured import (
     api_access,
     email_client,

@@ -1,16 +1,22 @@
 """`gatehouse check`, which tests the whole configuration and can be run at any time."""
 
+import json
 import re
 import stat
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from yarl import URL
 
 from bot.app import gatehouse
 from bot.checks.database import database, prepare, usable_database
-from bot.checks.rules import Finding, well
-from bot.checks.services import email, flows, gateway, ids_of, inventory
+from bot.checks.parts import CheckParts
+from bot.checks.rules import WRONG, Finding, all_well, well
+from bot.checks.services import email, flows, gateway, inventory
 from bot.checks.slack import app_token, channels, roles, slack_token
 from bot.configured import quota_terms
+from bot.ops.redaction import on_one_line
 from bot.ops.secrets import is_loopback
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.limits import limits_of
@@ -22,27 +28,26 @@ SIGNING_SECRET = re.compile(r"[0-9a-f]{32}")
 SIGNING_SECRET_OF_A_STAND_IN = re.compile(r"\S{16,}")
 
 
-async def examine(settings: Settings) -> list[Finding]:
-    """Run all checks and return the findings in report order."""
+@asynccontextmanager
+async def checking(settings: Settings) -> AsyncIterator[tuple[CheckParts, list[Finding]]]:
+    """Yield a bot's parts for checks, and what was found about its database."""
     with usable_database(settings) as (usable, problems):
         async with gatehouse(usable) as bot:
             parts = bot.health.parts
-            stored = problems or await prepare(bot.database) or await database(parts)
-            is_counting = stored[0].is_well
-            of_inventory, listed = await inventory(parts, can_be_granted=is_counting)
-            slack = [*await slack_token(parts), *await app_token(parts)]
-            # Without the bot's token, the other checks at Slack would fail in the same way.
-            if slack[0].is_well:
-                slack += [*await channels(parts), *await roles(parts)]
-            return [
-                *examine_settings(settings),
-                *slack,
-                *of_inventory,
-                *await flows(parts),
-                *await email(parts),
-                *gateway(settings, {name: ids_of(rows) for name, rows in listed.items()}),
-                *stored,
-            ]
+            findings = problems or await prepare(bot.database) or await database(parts)
+            yield replace(parts, can_count=findings[0].is_well), findings
+
+
+async def examine(settings: Settings) -> list[Finding]:
+    """Run all checks and return the findings in report order."""
+    async with checking(settings) as (parts, stored):
+        slack = [*await slack_token(parts), *await app_token(parts)]
+        findings = [*examine_settings(settings), *slack]
+        # Without the bot's token, the other checks at Slack would fail in the same way.
+        others = [channels, roles] if slack[0].is_well else []
+        for check in (*others, inventory, flows, email, gateway):
+            findings += await check(parts)
+        return [*findings, *stored]
 
 
 def settings_file(settings: Settings, sources: Sources) -> Finding:
@@ -79,3 +84,29 @@ def examine_settings(settings: Settings) -> list[Finding]:
         )
         findings.append(Finding("SLACK_SIGNING_SECRET", "signing_secret_form", sentence))
     return findings
+
+
+def as_table(findings: Sequence[Finding]) -> str:
+    """Return the report as text: one line per finding, followed by a verdict."""
+    width = max((len(finding.subject) for finding in findings), default=0)
+    lines = []
+    for finding in findings:
+        code = f" [{finding.code}]" if finding.mark in {"WARN", WRONG} else ""
+        line = f"{finding.mark:<5}  {finding.subject:<{width}}  {finding.for_operators}{code}"
+        lines.append(on_one_line(line))
+    verdict = "All is well." if all_well(findings) else "Correct each problem that is marked WRONG."
+    return "\n".join([*lines, "", verdict])
+
+
+def as_json(findings: Sequence[Finding]) -> str:
+    """Return the report as a JSON object, with the verdict in `ok` and the findings in `checks`."""
+    checks = [
+        {
+            "subject": finding.subject,
+            "code": finding.code,
+            "sentence": finding.for_operators,
+            "ok": finding.is_well,
+        }
+        for finding in findings
+    ]
+    return json.dumps({"ok": all_well(findings), "checks": checks}, ensure_ascii=False, indent=2)

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import structlog
 from pydantic import SecretStr
 
-from bot.checks.findings import CheckParts
+from bot.checks.parts import CheckParts
 from bot.checks.rules import Finding, Part, failed, well
 from bot.errors import DatabaseReplaced, DatabaseTooNew, DatabaseTooOld, DatabaseUnavailable
 from bot.migrations import is_current, migrate, notice_newer, revision

@@ -1,7 +1,7 @@
 """This process's health: the periodic checks, the status, and alerts about lasting problems."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
@@ -10,7 +10,7 @@ import structlog
 
 from bot.checks import messages
 from bot.checks.database import database
-from bot.checks.findings import CheckParts
+from bot.checks.parts import Check, CheckParts
 from bot.checks.rules import (
     HARMLESS,
     UNSURE,
@@ -36,7 +36,6 @@ from bot.store.outbox import OutboxMessage
 log = structlog.get_logger(__name__)
 
 HEALTH_JOB, HEALTH_CARD = "health", "health.card"
-Check = Callable[[CheckParts], Awaitable[Sequence[Finding]]]
 Count = Callable[[Transaction], Awaitable[int]]
 # The seconds between runs of each check. Slack lets an app look up 50 channels per minute, for all
 # of its processes together.

@@ -73,7 +73,7 @@ class Finding:
     who run the bot read `explanation` instead, if there is one.
     """
 
-    subject: str | Part
+    subject: str
     code: str
     sentence: str
     explanation: str = ""
@@ -99,12 +99,12 @@ def all_well(findings: Iterable[Finding]) -> bool:
     return all(finding.is_well for finding in findings)
 
 
-def well(subject: str | Part, sentence: str) -> Finding:
+def well(subject: str, sentence: str) -> Finding:
     """Return a finding that needs no action."""
     return Finding(subject, WELL, sentence)
 
 
-def failed(subject: str | Part, error: GatehouseError) -> Finding:
+def failed(subject: str, error: GatehouseError) -> Finding:
     """Return a finding with the error's code and sentence."""
     return Finding(subject, error.outcome, error.sentence)
 

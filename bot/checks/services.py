@@ -1,13 +1,13 @@
 """Checks the services with small calls, and the gateway's settings without any calls."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from http import HTTPStatus
 
 from pydantic import SecretStr
 from yarl import URL
 
-from bot.checks.findings import CheckParts
+from bot.checks.parts import CheckParts
 from bot.checks.rules import NOT_CONFIGURED, NOT_TRIED, WELL, Finding, Part, failed, well
 from bot.configured import email_client, flow_client
 from bot.errors import GatehouseError
@@ -26,48 +26,42 @@ NO_FLOW_SERVICE = (
 )
 
 
-async def inventory(
-    parts: CheckParts, *, can_be_granted: bool = True
-) -> tuple[list[Finding], dict[str, Sequence[Organization]]]:
-    """Check each data center's credential by listing its organizations.
-
-    If `can_be_granted` is False, make no calls, because the database can't count them. Return the
-    findings, and the listed organizations by data center.
-    """
+async def inventory(parts: CheckParts) -> list[Finding]:
+    """Check each data center's credential by listing its organizations."""
     centers = parts.settings.inventory_data_centers
-    listed: dict[str, Sequence[Organization]] = {}
     if not centers:
-        return [_missing(parts.settings, "inventory")], listed
-    if not can_be_granted:
+        return [_missing(parts.settings, "inventory")]
+    if not parts.can_count:
         sentence = (
             "Gatehouse didn't check this, because it can't count or make calls without the"
             " database."
         )
-        return [Finding(f"inventory {name}", NOT_TRIED, sentence) for name in centers], listed
+        return [Finding(f"inventory {name}", NOT_TRIED, sentence) for name in centers]
+    return await asyncio.gather(
+        *(_data_center(parts, name, center.organization_id) for name, center in centers.items())
+    )
 
-    async def look(name: str, organization_id: str | None) -> Finding:
-        subject = f"inventory {name}"
-        # The bot's next listing of the data center counts against this organization.
-        key = OrganizationKey(name, await parts.directory.representative(name))
-        try:
-            rows = await _organizations(parts.inventory, key)
-        except GatehouseError as error:
-            return failed(subject, error)
-        listed[name] = rows
-        if not rows:
-            sentence = "The credential is valid, but doesn't give access to any organization."
-            return Finding(subject, "no_organization", sentence)
-        if organization_id and organization_id not in ids_of(rows):
-            sentence = (
-                f"organization_id {organization_id} is not one of the {len(rows)} listed"
-                " organizations. Find the right ID in the service's console, under organization"
-                " management, and use it in INVENTORY_DATA_CENTERS."
-            )
-            return Finding(subject, "organization_not_listed", sentence)
-        return well(subject, f"lists {count(len(rows), 'organization')}.")
 
-    looks = (look(name, center.organization_id) for name, center in centers.items())
-    return list(await asyncio.gather(*looks)), listed
+async def _data_center(parts: CheckParts, name: str, organization_id: str | None) -> Finding:
+    subject = f"inventory {name}"
+    # The bot's next listing of the data center counts against this organization.
+    key = OrganizationKey(name, await parts.directory.representative(name))
+    try:
+        rows = await _organizations(parts.inventory, key)
+    except GatehouseError as error:
+        return failed(subject, error)
+    parts.listed[name] = rows
+    if not rows:
+        sentence = "The credential is valid, but doesn't give access to any organization."
+        return Finding(subject, "no_organization", sentence)
+    if organization_id and organization_id not in ids_of(rows):
+        sentence = (
+            f"organization_id {organization_id} is not one of the {len(rows)} listed"
+            " organizations. Find the right ID in the service's console, under organization"
+            " management, and use it in INVENTORY_DATA_CENTERS."
+        )
+        return Finding(subject, "organization_not_listed", sentence)
+    return well(subject, f"lists {count(len(rows), 'organization')}.")
 
 
 async def _organizations(client: InventoryClient, key: OrganizationKey) -> Sequence[Organization]:
@@ -160,8 +154,9 @@ def ids_of(organizations: Sequence[Organization]) -> set[str]:
     return {row.organization_id for row in organizations}
 
 
-def gateway(settings: Settings, listed: Mapping[str, Collection[str]]) -> list[Finding]:
-    """Check the gateway's settings. `listed` has the organization IDs of some data centers."""
+async def gateway(parts: CheckParts) -> list[Finding]:
+    """Check the gateway's settings, with the organizations that were listed."""
+    settings = parts.settings
     clients, port = settings.gateway_clients, settings.gateway_port
     if port is None and not clients and not settings.apis:
         return []
@@ -173,11 +168,10 @@ def gateway(settings: Settings, listed: Mapping[str, Collection[str]]) -> list[F
         return [Finding("gateway", "half_configured", sentence)]
     unknown = []
     for name, client in clients.items():
-        unknown += [
-            f"{key} ({name})"
-            for key in map(OrganizationKey.of_path, client.organizations)
-            if key.organization_id not in listed.get(key.data_center, [key.organization_id])
-        ]
+        for key in map(OrganizationKey.of_path, client.organizations):
+            rows = parts.listed.get(key.data_center)
+            if rows is not None and key.organization_id not in ids_of(rows):
+                unknown.append(f"{key} ({name})")
     if unknown:
         sentence = (
             "GATEWAY_CLIENTS names organizations that the inventory service doesn't list:"

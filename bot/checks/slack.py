@@ -6,7 +6,7 @@ from itertools import chain
 
 from bot.approvals.rules import EVERY_FLOW
 from bot.checks.database import slack_clock
-from bot.checks.findings import CheckParts
+from bot.checks.parts import CheckParts
 from bot.checks.rules import Finding, Part, failed, well
 from bot.errors import NotFound, OrganizationWideInstall, SlackError, SlackRefused
 from bot.permissions import EVERY_FULL_MEMBER, Permission, Policy

@@ -5,11 +5,11 @@ import getpass
 import re
 import sys
 import textwrap
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
-from bot.checks.findings import CheckParts
+from bot.checks.parts import Check, CheckParts
 from bot.checks.rules import Finding
 from bot.checks.services import email, flows, inventory
 from bot.checks.slack import app_token, channels, roles
@@ -17,13 +17,14 @@ from bot.ops.redaction import on_one_line
 from bot.organizations.rules import Organization
 from bot.settings import SettingsError
 from bot.settings.model import DATA_CENTERS
-from bot.setup.accounts import flows_of, tried
-from bot.setup.building import (
+from bot.setup.answers import (
     REFUSED,
     Table,
     check_settings,
     exchange_codes,
+    flows_of,
     link_of,
+    tried,
     workspace_of,
 )
 from bot.setup.names import Workspace
@@ -68,7 +69,8 @@ REST = {
     "flow_auth_token": "not-known-so-far",
 }
 Taken = TypeVar("Taken")
-Result = TypeVar("Result")
+Row = TypeVar("Row")
+Listed = Mapping[str, Sequence[Organization]]
 
 
 def ask(rest: Table) -> tuple[Table, list[str]]:
@@ -127,18 +129,21 @@ class _Questions:
         self.refused: set[str] = set()
         self._workspace = Workspace()
 
-    def _try(self, settings: Table, check: Callable[[CheckParts], Awaitable[Result]]) -> Result:
-        """Validate settings, and return what a check finds with them."""
-        checked = check_settings({**REST, **self.table, **settings})
-        return asyncio.run(tried(checked, check))
+    def _take(self, settings: Table, check: Check, *words: str) -> Listed:
+        """Keep settings that a check finds right. Add the entries of a table to those before.
 
-    def _take(self, settings: Table, findings: Iterable[Finding], *words: str) -> None:
-        """Keep settings. Add the entries of a table to those before.
+        Return the organizations that the check listed.
 
         Raises:
             SettingsError: There's a problem with one of these codes or subjects. Without words,
                 every problem counts.
         """
+
+        async def look(parts: CheckParts) -> tuple[Sequence[Finding], Listed]:
+            return await check(parts), parts.listed
+
+        checked = check_settings({**REST, **self.table, **settings})
+        findings, listed = asyncio.run(tried(checked, look))
         problems = [
             row.sentence
             for row in findings
@@ -149,6 +154,16 @@ class _Questions:
         for name, value in settings.items():
             is_table = isinstance(value, dict)
             self.table[name] = {**self.table.get(name, {}), **value} if is_table else value
+        return listed
+
+    def _take_credential(self, subject: str, settings: Table, check: Check) -> Listed:
+        """Keep a credential, in exchange for its code if it has one, unless it's refused."""
+        self.refused.add(subject)
+        if problems := exchange_codes({**self.table, **settings}):
+            raise SettingsError(problems)
+        listed = self._take(settings, check, REFUSED)
+        self.refused.remove(subject)
+        return listed
 
     def ask_slack(self) -> None:
         is_socket = _again(_url)
@@ -166,22 +181,21 @@ class _Questions:
         self._workspace = workspace_of(self.table)
 
     def _second_secret(self, name: str, label: str) -> None:
-        settings = {name: _secret(2, f"Paste the {label}")}
-        self._take(settings, self._try(settings, app_token))
+        self._take({name: _secret(2, f"Paste the {label}")}, app_token)
 
     def _channel(self, key: str) -> None:
         usual, question = CHANNELS[key]
         name = _read(3, f"{question} [#{usual}]") or usual
         self._workspace = workspace_of(self.table)  # in case the bot was just invited
         settings = self._workspace.with_ids({key: _marked("#", name)})
-        self._take(settings, self._try(settings, channels), key.upper())
+        self._take(settings, channels, key.upper())
 
     def _people(self, number: int, role: str) -> None:
         codes = (*UNKNOWN, "too_few_approvers") if role == "approver" else UNKNOWN
         words = _read(number, PEOPLE[role]).replace(",", " ").split()
         people = self._workspace.with_ids({role: [_marked("@", word) for word in words]})
         settings = {"roles": {**self.table["roles"], **(people if words else {})}}
-        self._take(settings, self._try(settings, roles), *codes)
+        self._take(settings, roles, *codes)
 
     def ask_inventory(self) -> None:
         place = _again(_inventory)
@@ -214,34 +228,26 @@ class _Questions:
             center["authtoken"] = authtoken
         else:
             return ()
-        settings: Table = {"inventory_data_centers": {name: center}}
-        self.refused.add(f"inventory {name}")
-        if problems := exchange_codes({**self.table, **settings}):
-            raise SettingsError(problems)
-        findings, listed = self._try(settings, inventory)
-        self._take(settings, findings, REFUSED)
-        self.refused.remove(f"inventory {name}")
-        return listed.get(name, ())
+        settings = {"inventory_data_centers": {name: center}}
+        return self._take_credential(f"inventory {name}", settings, inventory).get(name, ())
 
     def _organization(self, name: str, rows: Sequence[Organization]) -> None:
-        for number, row in enumerate(rows, start=1):
-            print(f"   {number:>3}  {name}  {row.organization_id}  {on_one_line(row.name)}")
+        _print_list(f"{name}  {row.organization_id}  {row.name}" for row in rows)
         answer = _read(
             9,
             "Listing organizations takes a few API calls, which count against one organization's"
             " limit. Enter the number of this organization (leave empty for the account's default)",
         )
-        for number in _numbers(answer.split(), len(rows)):
-            chosen = rows[number - 1].organization_id
-            self.table["inventory_data_centers"][name]["organization_id"] = chosen
+        for row in _chosen(answer.split(), rows):
+            center = self.table["inventory_data_centers"][name]
+            center["organization_id"] = row.organization_id
 
     def ask_flow(self) -> None:
         print(textwrap.fill(TWILIO.advice, 100))
         names = _again(self._flow)
         if names is None:
             return
-        for number, name in enumerate(names.values(), start=1):
-            print(f"   {number:>3}  {on_one_line(name)}")
+        _print_list(names.values())
         _again(partial(self._flows, names))
 
     def _flow(self) -> dict[str, str] | None:
@@ -259,10 +265,10 @@ class _Questions:
             "flow_account_sid": " ".join(words),
             "flow_auth_token": _secret(10, "Enter the auth token"),
         }
-        self.refused.add("flow")
-        self._take(settings, self._try(settings, flows), REFUSED)
-        self.refused.remove("flow")
-        return self._try({}, flows_of) if vendor is TWILIO else {}
+        self._take_credential("flow", settings, flows)
+        if vendor is not TWILIO:
+            return {}
+        return asyncio.run(tried(check_settings(self.table), flows_of))
 
     def _flows(self, names: Mapping[str, str]) -> None:
         question = "Which flows? Enter alias=SID, such as welcome=FW0123… (leave empty for none)"
@@ -273,16 +279,16 @@ class _Questions:
             )
         words = _read(11, question).replace(",", " ").split()
         aliases = dict(word.split("=", 1) for word in words if "=" in word)
-        numbers = _numbers([word for word in words if "=" not in word], len(names))
-        for number in numbers if words else range(1, len(names) + 1):
-            sid, name = list(names.items())[number - 1]
+        rows = list(names.items())
+        chosen = _chosen([word for word in words if "=" not in word], rows)
+        for sid, name in chosen if words else rows:
             alias = re.sub(r"\W+", "-", name.casefold()).strip("-")[:LONGEST_ALIAS] or "flow"
             while alias in aliases:
                 alias += "-2"
             aliases[alias] = sid
         settings = {"flow_aliases": aliases}
         check_settings({**self.table, **settings})
-        self._take(settings, ())
+        self.table |= settings
 
     def ask_email(self) -> None:
         print(textwrap.fill(SENDGRID.advice, 100))
@@ -294,9 +300,7 @@ class _Questions:
         if key:
             base_url = address or SENDGRID.settings["email_base_url"]
             settings = {"email_base_url": base_url, "email_api_key": key}
-            self.refused.add("email")
-            self._take(settings, self._try(settings, email), REFUSED)
-            self.refused.remove("email")
+            self._take_credential("email", settings, email)
 
 
 def _url() -> bool:
@@ -341,7 +345,13 @@ def _marked(mark: str, word: str) -> str:
     return word if ID.fullmatch(word) else mark + word.lstrip("@#")
 
 
-def _numbers(words: list[str], most: int) -> list[int]:
-    if not all(word.isdecimal() and 1 <= int(word) <= most for word in words):
-        raise SettingsError([f"Enter numbers from 1 to {most}."])
-    return [int(word) for word in words]
+def _print_list(lines: Iterable[str]) -> None:
+    for number, line in enumerate(lines, start=1):
+        print(f"   {number:>3}  {on_one_line(line)}")
+
+
+def _chosen(words: list[str], rows: Sequence[Row]) -> list[Row]:
+    """Return the rows with the numbers that were typed."""
+    if not all(word.isdecimal() and 1 <= int(word) <= len(rows) for word in words):
+        raise SettingsError([f"Enter numbers from 1 to {len(rows)}."])
+    return [rows[int(word) - 1] for word in words]

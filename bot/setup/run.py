@@ -9,8 +9,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from bot.check import examine
-from bot.checks.findings import as_table
+from bot.check import as_table, examine
 from bot.checks.rules import all_well
 from bot.configured import redactor_of
 from bot.ops.logs import configure_logs
@@ -19,7 +18,7 @@ from bot.settings import SettingsError
 from bot.settings.files import toml_text
 from bot.settings.model import PROXIES
 from bot.settings.sources import CONFIG, read_table
-from bot.setup.building import (
+from bot.setup.answers import (
     Table,
     check_settings,
     exchange_codes,

@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 from aiohttp import web
 
-from bot.checks.services import gateway as check_gateway
 from bot.gateway.clients import token_hash
 from bot.quotas.messages import incident_card
 from bot.quotas.store import incidents
@@ -16,6 +15,7 @@ from bot.settings import SettingsError
 from tests.gateway.conftest import running_gateway
 from tests.gateway.test_declining import open_incidents
 from tests.gateway.test_faults import until
+from tests.gateway.test_naming import check_gateway
 from tests.support.settings import LEAST, read_settings
 
 SECRET = "xero-secret-of-the-team"
@@ -360,10 +360,12 @@ def test_two_apis_with_one_address_and_an_unknown_api_are_problems():
         read_settings({**LEAST, **USUAL})
 
 
-def test_check_knows_it():
-    found = check_gateway(read_settings({**LEAST, **USUAL, "APIS": json.dumps({"xero": API})}), {})
+async def test_check_knows_it():
+    found = await check_gateway(
+        read_settings({**LEAST, **USUAL, "APIS": json.dumps({"xero": API})})
+    )
     assert [one.sentence for one in found][1:] == [
         "can be called by script, half. This check doesn't call it."
     ]
-    (alone,) = check_gateway(read_settings({**LEAST, "APIS": json.dumps({"xero": API})}), {})
+    (alone,) = await check_gateway(read_settings({**LEAST, "APIS": json.dumps({"xero": API})}))
     assert alone.code == "half_configured"

@@ -1,9 +1,11 @@
 """Test that `/ratelimits`, alerts, `status` and `check` name both clients and people."""
 
+from types import SimpleNamespace
+
 import pytest
 from aiohttp import web
 
-from bot.checks.services import gateway as check_gateway
+from bot.checks import services
 from bot.organizations.rules import OrganizationKey
 from bot.services.calls import CallCause
 from bot.services.errors import RateLimited
@@ -70,8 +72,12 @@ def settings_of(**changed):
     return read_settings({**LEAST, **usual, **changed})
 
 
-def test_check_is_silent_where_there_is_no_gateway():
-    assert check_gateway(settings_of(GATEWAY_PORT="", GATEWAY_CLIENTS=""), {}) == []
+async def check_gateway(settings, **listed):
+    return await services.gateway(SimpleNamespace(settings=settings, listed=listed))
+
+
+async def test_check_is_silent_where_there_is_no_gateway():
+    assert await check_gateway(settings_of(GATEWAY_PORT="", GATEWAY_CLIENTS="")) == []
 
 
 @pytest.mark.parametrize(
@@ -82,13 +88,13 @@ def test_check_is_silent_where_there_is_no_gateway():
         ({"GATEWAY_CLIENTS": ""}, "half_configured"),
     ],
 )
-def test_check_names_half_a_gateway(changed, code):
-    (finding,) = check_gateway(settings_of(**changed), {})
+async def test_check_names_half_a_gateway(changed, code):
+    (finding,) = await check_gateway(settings_of(**changed))
     assert finding.code == code
 
 
-def test_check_names_an_organization_that_is_not_listed():
-    (finding,) = check_gateway(settings_of(), {"eu": {"1"}})
+async def test_check_names_an_organization_that_is_not_listed():
+    (finding,) = await check_gateway(settings_of(), eu=[SimpleNamespace(organization_id="1")])
     assert finding.code == "organization_not_listed"
     assert "(nightly)" in finding.sentence
     assert "(script)" not in finding.sentence

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from bot.check import examine, examine_settings
-from bot.checks.findings import as_table
+from bot.check import as_table, examine, examine_settings
 from bot.checks.rules import Finding
 from bot.store.sqlite import file_id, process_lock
 from sandbox.services.faults import Fault as ServiceFault

@@ -1,26 +1,44 @@
 """Turns answers into settings: adds presets, exchanges codes, and leaves out what was refused."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeVar, cast
 
+from pydantic import BaseModel, SecretStr
+from yarl import URL
+
+from bot.check import checking
+from bot.checks.parts import CheckParts
 from bot.checks.rules import Finding
+from bot.ops.clock import SystemClock
+from bot.ops.redaction import Redactor
+from bot.services.calls import ServiceCall
+from bot.services.credentials import basic, token_call
+from bot.services.errors import CredentialsRefused, ServiceError, ServiceRefused, model_in
+from bot.services.http import ServiceHttp, open_session
 from bot.settings import Settings, SettingsError, settings_from
-from bot.settings.model import SERVICES, OAuthSettings, ServiceName
+from bot.settings.model import SERVICES, OAuthSettings, ServiceName, secrets_in
 from bot.settings.sources import Sources
-from bot.setup.accounts import refresh_token_of
 from bot.setup.names import Workspace, look_up
 from bot.setup.vendors import OTHER, PRESETS
 from bot.slack.manifest import manifest_link
 
 Table = dict[str, Any]
 """Settings by the names and in the form of the settings file."""
+Result = TypeVar("Result")
 REFUSED = "credentials_refused"
+MOST_FLOWS = 200
 
 
 def check_settings(table: Mapping[str, object]) -> Settings:
     """Validate and return settings."""
     return settings_from(Sources({}, table=table))
+
+
+async def tried(settings: Settings, check: Callable[[CheckParts], Awaitable[Result]]) -> Result:
+    """Return the result of a check. It creates no database file."""
+    async with checking(settings) as (parts, _):
+        return await check(parts)
 
 
 def workspace_of(table: Table) -> Workspace:
@@ -51,13 +69,13 @@ def with_presets(table: Table, setup: Mapping[str, Any]) -> Table:
             settings |= vendor.settings
     if problems:
         raise SettingsError(problems)
-    for name, oauth in oauth_in(table).items():
+    for name, oauth in _oauth_in(table).items():
         if url := vendors["inventory"].token_url_of(name):
             oauth.setdefault("token_url", url)
     return {**settings, **table}
 
 
-def oauth_in(table: Table) -> dict[str, Table]:
+def _oauth_in(table: Table) -> dict[str, Table]:
     """Return the OAuth table of each data center that has one."""
     centers = table.get("inventory_data_centers")
     rows = centers.items() if isinstance(centers, dict) else ()
@@ -68,12 +86,29 @@ def oauth_in(table: Table) -> dict[str, Table]:
     }
 
 
+# Codes, and the flows of an account
+
+
+class _Tokens(BaseModel):
+    error: str | None = None
+    refresh_token: str | None = None
+
+
+class _Flow(BaseModel):
+    sid: str
+    friendly_name: str = ""
+
+
+class _Flows(BaseModel):
+    flows: list[_Flow]
+
+
 def exchange_codes(table: Table) -> list[str]:
     """Replace each code in the table by a refresh token, after all settings are validated.
 
     A code works only once. Return the problems with refused codes. Their data centers are left out.
     """
-    with_code = {name: oauth for name, oauth in oauth_in(table).items() if "code" in oauth}
+    with_code = {name: oauth for name, oauth in _oauth_in(table).items() if "code" in oauth}
     for name, oauth in with_code.items():
         # Until it's exchanged, the code stands for the refresh token.
         code = oauth.pop("code")
@@ -84,11 +119,60 @@ def exchange_codes(table: Table) -> list[str]:
     refused: list[str] = []
     for name, oauth in with_code.items():
         try:
-            oauth["refresh_token"] = asyncio.run(refresh_token_of(name, OAuthSettings(**oauth)))
+            oauth["refresh_token"] = asyncio.run(_refresh_token(name, OAuthSettings(**oauth)))
         except SettingsError as error:
             refused += error.problems
             del table["inventory_data_centers"][name]
     return refused
+
+
+async def _refresh_token(data_center: str, oauth: OAuthSettings) -> str:
+    """Exchange a single-use code, which stands for the refresh token, for the refresh token."""
+    call = token_call(data_center, oauth, "authorization_code", "code")
+    try:
+        async with open_session() as session:
+            redactor = Redactor(secrets_in(oauth))
+            http = ServiceHttp(session, redactor, lambda _: None, SystemClock())
+            tokens = await http.request(call, lambda body: model_in(call, body, _Tokens))
+    except (ServiceRefused, CredentialsRefused) as error:
+        tokens = _Tokens(error=error.message.partition(": ")[0] or "no reason was given")
+    except ServiceError as error:
+        problem = f"{error.sentence} Check token_url and the data center."
+        raise SettingsError([problem]) from None
+    if tokens.refresh_token:
+        return tokens.refresh_token
+    problem = (
+        "no refresh token was returned for the code, so access would end within an hour. Create"
+        " the code in a self client, or request offline access for it."
+    )
+    if tokens.error:
+        refused = "client_id or client_secret" if "client" in tokens.error else "code"
+        problem = (
+            f"{refused} was rejected ({tokens.error[:80]}). The client ID, client secret and code"
+            " must come from this data center's self client. A code works only once, and expires"
+            " after three minutes unless you chose a longer time."
+        )
+    raise SettingsError([f"{data_center}: {problem}"])
+
+
+async def flows_of(parts: CheckParts) -> dict[str, str]:
+    """Return flow names keyed by SID, or {} if the account can't list its flows."""
+    settings = parts.settings
+    call = ServiceCall(
+        service="flow",
+        label="the flow service",
+        method="GET",
+        url=(URL(settings.flow_base_url or "") / "v2" / "Flows").with_query(PageSize=MOST_FLOWS),
+        headers=basic(settings.flow_account_sid or "", settings.flow_auth_token or SecretStr("")),
+    )
+    try:
+        listed = await parts.http.request(call, lambda body: model_in(call, body, _Flows))
+    except ServiceError:
+        return {}
+    return {flow.sid: flow.friendly_name for flow in listed.flows}
+
+
+# What a service refused
 
 
 def leave_out(table: Table, findings: Iterable[Finding]) -> list[str]:
