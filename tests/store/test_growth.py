@@ -7,16 +7,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import aiohttp
 import pytest
 from sqlalchemy import Engine, Table, TextClause, event, text
 
 from bot.app import PRUNES
 from bot.flows.tables import flow_lists
+from bot.gateway.clients import token_hash
 from bot.ops.clock import SystemClock
 from bot.store.engine import Database
 from bot.store.retention import Retention
 from bot.store.tables import audit_entries, audit_head, cards, jobs, outbox_messages
 from bot.testusers.tables import request_people, requests
+from sandbox.services.faults import Fault, FaultKind
 from sandbox.services.state import Flow
 from tests.conftest import BOTH
 from tests.support.world import ADA, ADAM, OTTO, SURVEY, World, empty_world
@@ -34,6 +37,7 @@ ALIASES = {"present", "undo"}
 # The metrics include the number of all jobs.
 ALL_JOBS = "SELECT count(*) AS count_1, count(*) FILTER (WHERE jobs."
 RULE = {"auto": {"from": [OTTO], "longest": "4h", "a_day": 2}}
+CLIENTS = {"ci": {"token_sha256": token_hash("ci"), "owner": OTTO, "flows": ["welcome"]}}
 # One of fifty flows and one of fifty people are known to the bot.
 SID = f"FW{'0' * 30}"
 FLOW = f"CASE WHEN n % 50 = 0 THEN '{SURVEY}' ELSE '{SID}' || (10 + n % 50) END"
@@ -141,10 +145,44 @@ async def use(world: World) -> None:
     await slack.click(ADA, card, "Deny")
     await slack.submit(ADA, await world.form(ADA), {"Reason": "no"})
     await world.shows(card, "Denied")
+    await extend(world)
+    await retry(world)
     await ask(OTTO, "/testusers", "add survey +15550102 for 2h")
     await world.told(OTTO, "approved by an automatic rule")
+    await ask_by_program(world)
     await world.service._scrape()
     await Retention(world.bot.database, RETAIN_DAYS, PRUNES).run(None, None)
+
+
+async def extend(world: World) -> None:
+    """Ask for a longer access with the form that a button opens."""
+    before = len(world.cards())
+    mine = await world.ask(OTTO, "/testusers", "mine")
+    await world.slack.click(OTTO, mine, "Extend")
+    await world.slack.submit(OTTO, await world.form(), {})
+    await world.card(before)
+
+
+async def retry(world: World) -> None:
+    """Apply a change that the service refuses at first."""
+    refusal = Fault(FaultKind.STATUS, "flow", method="POST", status=400)
+    world.services.state.faults.add(refusal)
+    card = await world.asked("add welcome +15550103 for 2h")
+    await world.approve(card, "Failed")
+    refusal.lift()
+    await world.click(ADA, card, "Retry")
+    await world.shows(card, "*Applied*")
+
+
+async def ask_by_program(world: World) -> None:
+    """Ask for a change as a program does, twice, and read what came of it."""
+    url = f"{world.bot.inventory.gateway.addresses[0]}/testusers"
+    async with aiohttp.ClientSession(headers={"Authorization": "Bearer ci"}) as session:
+        for _ in range(2):
+            async with session.post(url, data=b"add welcome +15550104 for 2h") as answer:
+                request_id = (await answer.json())["request"]
+        async with session.get(f"{url}/{request_id}") as answer:
+            assert (await answer.json())["state"] == "pending"
 
 
 def reads_all(statement: str, line: str) -> bool:
@@ -177,7 +215,12 @@ async def plans_of(url: str, seen: dict[str, list[Any]]) -> dict[str, list[str]]
 @pytest.mark.slow
 @pytest.mark.parametrize("database_url", BOTH, indirect=True)
 async def test_nothing_reads_all_of_a_large_table(database_url):
-    settings = {"flow_policies": json.dumps({"survey": RULE}), "inventory_watch": "off"}
+    settings = {
+        "flow_policies": json.dumps({"survey": RULE}),
+        "inventory_watch": "off",
+        "gateway_port": "0",
+        "gateway_clients": json.dumps(CLIENTS),
+    }
     async with empty_world(database_url, **settings) as world:
         await fill(world)
     with recorded() as seen:
