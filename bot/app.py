@@ -13,12 +13,11 @@ from bot.audit.reading import HEAD, Witness
 from bot.checks.health import HEALTH_CARD, Count, Health
 from bot.checks.parts import CheckParts
 from bot.configured import (
-    api_access,
     email_client,
     flow_client,
-    inventory_access,
     quota_terms,
     redactor_of,
+    service_access,
 )
 from bot.emailkey import EmailClient
 from bot.errors import NotConfigured
@@ -170,8 +169,9 @@ def _built(
     # The inventory service
     terms = quota_terms(settings)
     guard = Guard(database, clock, terms, tasks)
-    access = inventory_access(settings, http, clock)
-    inventory = InventoryClient(http, guard.call, access)
+    access = service_access(settings, http, clock)
+    centers = {name: access[name] for name in map(str, settings.inventory_data_centers)}
+    inventory = InventoryClient(http, guard.call, centers)
     named = {
         str(name): center.organization_id
         for name, center in settings.inventory_data_centers.items()
@@ -213,11 +213,10 @@ def _built(
     if settings.gateway_port is not None:
         clients = settings.gateway_clients
         turns = Turns(guard, {name: client.share for name, client in clients.items()})
-        everything = {**access, **api_access(settings, http, clock)}
-        forwarder = Forwarder(session, everything, turns, redactor, observe)
+        forwarder = Forwarder(session, access, turns, redactor, observe)
         # Clients can use Bearer or the scheme that the inventory service expects.
         schemes = ("Bearer", settings.inventory_auth_header.partition(" ")[0])
-        metrics.expect_gateway(clients, everything)
+        metrics.expect_gateway(clients, access)
         gateway = Gateway(
             forwarder,
             clients,

@@ -1,6 +1,5 @@
 """Creates service clients from the settings, for the bot and its checks."""
 
-from pydantic import SecretStr
 from yarl import URL
 
 from bot.emailkey import BASIC_USER, EmailClient
@@ -13,7 +12,7 @@ from bot.quotas.rules.limits import Limits, Plan
 from bot.quotas.rules.quota import Terms
 from bot.services.credentials import Credential, OAuthCredential, Signed, authorization
 from bot.services.http import ServiceHttp
-from bot.settings.model import OAuthSettings, Settings, revealed
+from bot.settings.model import ApiReserve, Settings, revealed
 
 
 def redactor_of(settings: Settings) -> Redactor:
@@ -27,45 +26,31 @@ def redactor_of(settings: Settings) -> Redactor:
     return redactor
 
 
-def _credential(
-    http: ServiceHttp,
-    clock: Clock,
-    name: str,
-    grant: OAuthSettings | None,
-    secret: SecretStr | None,
-    header: str,
-    query: str | None,
-) -> Credential:
-    """Return a credential that is sent in the header, or a token in the query if it has a name."""
-    field, _, template = header.partition(": ")
-    token = revealed(secret) or ""
-    if grant is not None:
-        return OAuthCredential(http, clock, name, grant, template, field)
-    if query is not None:
-        return Credential(Signed(token, params={query: token}))
-    return Credential(Signed(token, headers=authorization(template, token, field)))
-
-
-def inventory_access(
+def service_access(
     settings: Settings, http: ServiceHttp, clock: Clock
 ) -> dict[str, DataCenterAccess]:
-    """Return each data center's address and credential, in the configured order."""
+    """Return the address and credential of each data center, and then of each other API."""
     header = f"Authorization: {settings.inventory_auth_header}"
     query = "authtoken" if settings.inventory_auth == "query" else None
+    rows = [
+        (str(name), settings.root_of(name), center.oauth, center.authtoken, header, query)
+        for name, center in settings.inventory_data_centers.items()
+    ]
+    rows += [
+        (name, URL(api.base_url), api.oauth, api.token, api.header, api.query)
+        for name, api in settings.apis.items()
+    ]
     access: dict[str, DataCenterAccess] = {}
-    for name, center in settings.inventory_data_centers.items():
-        credential = _credential(http, clock, name, center.oauth, center.authtoken, header, query)
-        root = settings.root_of(name)
+    for name, root, grant, secret, header, query in rows:
+        field, _, template = header.partition(": ")
+        token = revealed(secret) or ""
+        if grant is not None:
+            credential: Credential = OAuthCredential(http, clock, name, grant, template, field)
+        elif query is not None:
+            credential = Credential(Signed(token, params={query: token}))
+        else:
+            credential = Credential(Signed(token, headers=authorization(template, token, field)))
         access[name] = DataCenterAccess(root, credential, settings.inventory_scope)
-    return access
-
-
-def api_access(settings: Settings, http: ServiceHttp, clock: Clock) -> dict[str, DataCenterAccess]:
-    """Return the address and credential of each other API."""
-    access: dict[str, DataCenterAccess] = {}
-    for name, api in settings.apis.items():
-        credential = _credential(http, clock, name, api.oauth, api.token, api.header, api.query)
-        access[name] = DataCenterAccess(URL(api.base_url), credential)
     return access
 
 
@@ -77,12 +62,12 @@ def quota_terms(settings: Settings) -> Terms:
         return Plan(plans.get(str(key), settings.inventory_default_plan))
 
     def reserve_of(key: OrganizationKey) -> tuple[int, int]:
+        reserves = settings.inventory_reserve
+        reserve = reserves.get(str(key)) or reserves.get("*") or ApiReserve()
         if key.is_api:
             api = settings.apis.get(key.service)
-            return (0, 0) if api is None else (api.reserve.minute, api.reserve.day)
-        reserves = settings.inventory_reserve
-        told = reserves.get(str(key)) or reserves.get("*")
-        return (0, 0) if told is None else (told.minute, told.day)
+            reserve = api.reserve if api else ApiReserve()
+        return reserve.minute, reserve.day
 
     apis = {name: Limits(**dict(api.limits)) for name, api in settings.apis.items()}
     return Terms(plan_of, reserve_of, apis)

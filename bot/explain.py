@@ -43,11 +43,8 @@ async def explain_policy(settings: Settings, typed_flow: str, typed_person: str 
                 # `People.find` would record an unknown person in the audit log.
                 await bot.slack.client.user(slack_user_id)
             lines = await explain(people, flow, slack_user_id)
-        except SettingsError as error:
+        except (SettingsError, UnknownPerson, SlackError) as error:
             print(on_one_line(f"Can't look up {typed_person}: {error}"))
-            return 1
-        except (UnknownPerson, SlackError) as error:
-            print(f"Can't look up {typed_person}: {error.sentence}")
             return 1
     print("\n".join(map(on_one_line, lines)))
     return 0

@@ -116,6 +116,8 @@ ORGANIZATION_PATH = rf"({'|'.join(map(re.escape, DATA_CENTERS))})/[0-9]{{1,64}}"
 OrganizationPath = str
 Address = Annotated[str, AfterValidator(safe_address)]
 ServiceAddress = Annotated[Address, like(r"(?!.*/v[23]/*$).*", "must not end with /v2 or /v3")]
+Calls = Annotated[Number, Field(ge=0)]
+Limit = Annotated[Number, Field(ge=1)]
 Hours = Annotated[float, Field(gt=0, lt=24 * 366)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 Alias = Annotated[
@@ -202,22 +204,22 @@ class DataCenterSettings(_Part):
 class ApiReserve(_Part):
     """Calls per minute and per day that are reserved for programs that don't use Gatehouse."""
 
-    minute: Number = Field(default=0, ge=0)
-    day: Number = Field(default=0, ge=0)
+    minute: Calls = 0
+    day: Calls = 0
 
 
 class ReserveSettings(ApiReserve):
     """A reserve in an organization, whose limit is 100 calls per minute."""
 
-    minute: Number = Field(default=0, ge=0, lt=100)
+    minute: Annotated[Calls, Field(lt=100)] = 0
 
 
 class ApiLimits(_Part):
     """The limits of another API. What is absent isn't limited."""
 
-    minute: Number | None = Field(default=None, ge=1)
-    day: Number | None = Field(default=None, ge=1)
-    concurrent: Number | None = Field(default=None, ge=1)
+    minute: Limit | None = None
+    day: Limit | None = None
+    concurrent: Limit | None = None
 
     def problem(self) -> str | None:
         """Return what is wrong with the keys together, if anything."""
