@@ -6,8 +6,8 @@ from bot.app import Gatehouse
 from bot.audit import messages as audit
 from bot.audit.reading import latest
 from bot.checks import messages as checks
-from bot.checks.parse import GatehouseRequest, parse_gatehouse
 from bot.commands import GATEHOUSE
+from bot.gatehouse import GatehouseRequest, parse_gatehouse, whoami
 from bot.permissions import Permission, Person
 from bot.slack.messages.block_kit import Message
 from bot.testusers.reading import count_endless
@@ -25,7 +25,7 @@ async def answer(bot: Gatehouse, person: Person, typed: GatehouseRequest, body: 
     """Answer the `/gatehouse` command."""
     if typed.form == "whoami":
         without_access = await bot.slack.people.lacks_access(person)
-        return checks.whoami(person, partial(bot.slack.people.may, person), without_access)
+        return whoami(person, partial(bot.slack.people.may, person), without_access)
     if typed.form == "status":
         is_admin = bot.slack.people.may(person, Permission.READ_AUDIT)
         status = checks.status(await bot.health.status(), is_for_admin=is_admin)

@@ -1,35 +1,12 @@
-"""The answers to `/gatehouse whoami` and `status`, and alerts about broken parts of the bot."""
+"""The answer to `/gatehouse status`, and alerts about broken parts of the bot."""
 
-from collections.abc import Callable
 from datetime import datetime
 
 from bot import __version__
 from bot.checks.rules import Part, Status
-from bot.permissions import LEAST_ROLE, Permission, Person, Role
 from bot.services.calls import ServiceSeen
 from bot.slack.messages import block_kit, text
 from bot.slack.messages.block_kit import Message
-
-
-def whoami(
-    person: Person, may: Callable[[Permission], bool], without_access: str | None = None
-) -> Message:
-    """Return the answer to `whoami`: the person's roles and permissions.
-
-    `without_access` is a sentence to show instead if the person has no access to Gatehouse.
-    """
-    who = f"You are *{text.escape(person.name, 80)} ({person.slack_user_id})*."
-    if without_access:
-        return Message.of(f"{who} {text.sentence(without_access, 1500)}")
-    roles = [role for role in Role if role in person.roles]
-    label = "Your roles" if len(roles) > 1 else "Your role"
-    lines = [f"{who} {label}: *{', '.join(roles) or 'none'}*."]
-    if person.doubt:
-        lines.append(f":warning: {text.sentence(person.doubt)}")
-    allowed = [permission for permission in LEAST_ROLE if may(permission)]
-    if allowed:
-        lines += ["You can:", *(f"• {permission}" for permission in allowed)]
-    return Message.of(*lines)
 
 
 def status(report: Status, *, is_for_admin: bool = False) -> Message:

@@ -32,12 +32,11 @@ def in_toml(name: str) -> str:
     return toml_table({name: example_of(name)})
 
 
-def toml_table(table: Mapping[str, object]) -> str:
+def toml_table(table: Mapping[str, object], *place: str) -> str:
     """Return a table in TOML on one line, such as `[roles] viewer = ["*"]; admin = ["U0ADAM"]`."""
-    place = []
-    while len(table) == 1 and isinstance(inner := next(iter(table.values())), dict):
-        place.append(_key(next(iter(table))))
-        table = inner
+    (name, inner), *others = table.items()
+    if isinstance(inner, dict) and not others:
+        return toml_table(inner, *place, _key(name))
     heading = f"[{'.'.join(place)}] " if place else ""
     lines = [f"{_key(key)} = {_value(value)}" for key, value in table.items()]
     return heading + "; ".join(lines)

@@ -332,12 +332,8 @@ def _vendor(text: str, name: str, usual: Vendor) -> tuple[Vendor, list[str], lis
     """Return the vendor, the addresses and the other words in an answer."""
     words = text.split()
     addresses = [word for word in words if "://" in word]
-    rest = [word for word in words if "://" not in word]
-    vendor = OTHER if addresses else usual
-    if rest[:1] == [name]:
-        vendor = usual
-        del rest[0]
-    return vendor, addresses, rest
+    vendor = OTHER if addresses and name not in words else usual
+    return vendor, addresses, [word for word in words if word not in {name, *addresses}]
 
 
 def _marked(mark: str, word: str) -> str:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from bot.checks.parse import GatehouseRequest, parse_gatehouse
 from bot.emailkey import EmailKeyRequest, parse_emailkey
 from bot.errors import UsageError
+from bot.gatehouse import GatehouseRequest, parse_gatehouse
 from bot.organizations.parse import OrgsRequest, parse_orgs
 from bot.quotas.parse import RatelimitsRequest, parse_ratelimits
 from bot.quotas.rules.limits import Plan

@@ -14,9 +14,9 @@ import pytest
 import bot
 import handlers
 from bot.approvals.times import parse_duration, parse_when
-from bot.checks.parse import parse_gatehouse
 from bot.emailkey import parse_emailkey
 from bot.errors import UsageError
+from bot.gatehouse import parse_gatehouse
 from bot.gateway import rules as gateway
 from bot.gateway.rules import GatewayRefusal
 from bot.ops.redaction import Redactor

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from bot import __version__
 from bot.audit import messages as audit
-from bot.checks import messages as gatehouse
+from bot.checks import messages as checks
 from bot.checks.rules import Finding, JobCount, Part, Status, Trouble
 from bot.commands import COMMANDS
 from bot.errors import Ambiguous, NotFound, UsageError
+from bot.gatehouse import whoami
 from bot.organizations import messages as orgs
 from bot.organizations.rules import DataCenterReport, Directory, Listing, Organization
 from bot.permissions import Person, Role
@@ -210,19 +211,19 @@ def test_the_audit_shows_the_number_of_its_entries(texts):
 def test_whoami_and_status(words):
     person = Person("U0ADA", words, frozenset(Role), doubt=words)
     for may in (True, False):
-        me = gatehouse.whoami(person, lambda _, may=may: may)
+        me = whoami(person, lambda _, may=may: may)
         check(me)
         assert f"You are *{text.escape(words, 80)} (U0ADA)*." in me.text
     services = [ServiceSeen(f"inventory ({center})", AT, AT, words) for center in CENTERS]
     status = Status(1e7, "SQLite", services, JobCount(9, 9, 9), {"open_incidents": 3})
-    message = gatehouse.status(status)
+    message = checks.status(status)
     check(message)
     assert message.text.count(": OK · last success") == len(services)
 
 
 def test_status_says_what_works_and_what_failed():
     seen = ServiceSeen("inventory (eu)", AT, AT + timedelta(hours=1), "timeout", is_failing=True)
-    said = gatehouse.status(Status(90, "SQLite", [seen], None)).text
+    said = checks.status(Status(90, "SQLite", [seen], None)).text
     assert f"Gatehouse {__version__}, up 1 min 30 s" in said
     assert "SQLite database: *unreachable*" in said
     assert "inventory (eu): *failing* · last success" in said
@@ -238,7 +239,7 @@ def test_status_says_what_works_and_what_failed():
 )
 def test_status_says_what_needs_a_look(jobs, blocked, thing):
     status = Status(90, "SQLite", (), jobs, blocked=blocked)
-    assert gatehouse.status(status).text.startswith(f":warning: *Needs attention:* {thing}.")
+    assert checks.status(status).text.startswith(f":warning: *Needs attention:* {thing}.")
 
 
 def recorded(action, subject="bf98ce60cf6ef7ea", actor="U0ADA", **detail):
@@ -297,7 +298,7 @@ def test_only_an_admin_reads_the_drivers_words_in_the_status():
     words = ("Ask whoever runs Gatehouse.", "The role is missing.")
     trouble = Trouble(Part.DATABASE, Finding(Part.DATABASE, "database_refused", *words), since)
     report = Status(90, "PostgreSQL", [], None, broken=[trouble])
-    assert "The role is missing" in gatehouse.status(report, is_for_admin=True).text
-    others = gatehouse.status(report).text
+    assert "The role is missing" in checks.status(report, is_for_admin=True).text
+    others = checks.status(report).text
     assert "The role is missing" not in others
     assert "Ask whoever runs Gatehouse" in others
