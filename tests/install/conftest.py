@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.install.page import PROGRAM, ROOT, SECONDS, Machine, blocks, make_repository
+from tests.support.forks import IMPORTED
 from tests.support.needs import needs, needs_package_index
 
 
@@ -31,8 +32,19 @@ def first_step(tmp_path_factory) -> Path:
             machine = Machine(folder, folder)
             offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(download(folder / "wheels"))}
             said = [machine.follow(block, offline) for block in blocks("1")]
+            compile_modules(folder)
             (folder / "said").write_text("".join(said), encoding="utf-8")
     return folder
+
+
+def compile_modules(folder: Path) -> None:
+    """Compile the modules that the installed program imports.
+
+    Otherwise, all programs that tests start at the same time would compile all of them, and a user
+    who can't write into the program's folder would do so at each start.
+    """
+    python = folder / PROGRAM.strip("/") / "bin/python"
+    subprocess.run([python, "-c", f"import {', '.join(IMPORTED)}"], cwd=folder, check=True)
 
 
 def download(folder: Path) -> Path:

@@ -17,12 +17,13 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 # The program eventually imports these modules, whatever its settings.
-LOADED = [
+IMPORTED = [
     *("bot.serve", "bot.configured", "bot.ops.logs", "bot.ops.loop", "bot.store.postgres"),
     *("bot.setup.run", "bot.check", "bot.backup", "bot.audit.reading"),
     *("aiosqlite", "alembic.autogenerate", "psycopg", "sqlalchemy.dialects.postgresql.psycopg"),
-    *("sqlalchemy.dialects.sqlite.aiosqlite", "runpy", "tests.support.forks"),
+    "sqlalchemy.dialects.sqlite.aiosqlite",
 ]
+LOADED = [*IMPORTED, "runpy", "tests.support.forks"]
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(LOADED)
 
