@@ -1,10 +1,10 @@
 """Provides an event loop that runs in virtual time. A seed determines the order of callbacks.
 
 When no callback is ready, virtual time jumps to the next timer, so no test really waits. Each
-callback belongs to the simulated process that created it. After a process is killed, none of its
-callbacks run again, and its `finally` blocks don't run either. The callbacks of a frozen process
-wait until the process wakes up. A process's timers follow that process's clock, which may run fast
-or slow.
+callback belongs to the simulated process that created it, even if it runs in a new context. After a
+process is killed, none of its callbacks run again, and its `finally` blocks don't run either. The
+callbacks of a frozen process wait until the process wakes up. A process's timers follow that
+process's clock, which may run fast or slow.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from hashlib import sha256
 from random import Random
 from typing import Any
 
+# Empty for everything outside the processes, such as the services.
 PROCESS: ContextVar[str] = ContextVar("process", default="")
 # A machine's clock may be fast or slow by this share.
 MOST_DRIFT = 0.01
@@ -48,6 +49,10 @@ class SimulationLoop(asyncio.base_events.BaseEventLoop):
         self.set_task_factory(self._make_task)
 
     def _make_task(self, loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> Any:
+        # The bot starts jobs in an empty context, and they must die with their process as well.
+        context = options.get("context")
+        if context is not None and PROCESS not in context:
+            context.run(PROCESS.set, PROCESS.get())
         task = asyncio.Task(coro, loop=loop, **options)
         if PROCESS.get():
             self.graveyard.append(task)

@@ -30,7 +30,9 @@ T = TypeVar("T")
 
 async def at_their_place(loop: SimulationLoop, work: Coroutine[Any, Any, T]) -> T:
     """Run the service's work, which continues even if the caller is killed or frozen."""
-    return await asyncio.shield(loop.create_task(work, context=Context()))
+    outside = Context()
+    outside.run(PROCESS.set, "")
+    return await asyncio.shield(loop.create_task(work, context=outside))
 
 
 @dataclass
