@@ -33,7 +33,7 @@ def parse_gatehouse(typed: str) -> GatehouseRequest:
     match [word.keyword for word in words]:
         case ["whoami" | "status" | "audit" as form]:
             return GatehouseRequest(form)
-        # Compare the text as words, because keywords lose their leading dashes.
+        # Compare the text as typed, because keywords lose their leading dashes.
         case ["audit", _] if words[1].text in COUNTS:
             return GatehouseRequest("audit", COUNTS[words[1].text])
         case ["audit", *_]:
