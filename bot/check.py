@@ -1,21 +1,25 @@
 """`gatehouse check`, which tests the whole configuration and can be run at any time."""
 
 import json
+import os
 import re
 import stat
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from tempfile import TemporaryDirectory
 
+from pydantic import SecretStr
 from yarl import URL
 
 from bot.app import gatehouse
-from bot.checks.database import database, prepare, usable_database
+from bot.checks.database import database, prepare
 from bot.checks.parts import CheckParts
-from bot.checks.rules import WRONG, Finding, all_well, well
+from bot.checks.rules import WRONG, Finding, Part, all_well, failed, well
 from bot.checks.services import email, flows, gateway, inventory
 from bot.checks.slack import app_token, channels, roles, slack_token
 from bot.configured import quota_terms
+from bot.errors import DatabaseReplaced
 from bot.ops.redaction import on_one_line
 from bot.ops.secrets import is_loopback
 from bot.organizations.rules import OrganizationKey
@@ -23,6 +27,8 @@ from bot.quotas.rules.limits import limits_of
 from bot.settings import Settings
 from bot.settings.model import revealed
 from bot.settings.sources import Sources
+from bot.store.causes import NO_FILE
+from bot.store.sqlite import is_locked, sqlite_file
 
 SIGNING_SECRET = re.compile(r"[0-9a-f]{32}")
 SIGNING_SECRET_OF_A_STAND_IN = re.compile(r"\S{16,}")
@@ -30,9 +36,22 @@ SIGNING_SECRET_OF_A_STAND_IN = re.compile(r"\S{16,}")
 
 @asynccontextmanager
 async def checking(settings: Settings) -> AsyncIterator[tuple[CheckParts, list[Finding]]]:
-    """Yield a bot's parts for checks, and what was found about its database."""
-    with usable_database(settings) as (usable, problems):
-        async with gatehouse(usable) as bot:
+    """Yield a bot's parts for checks, and what was found about its database.
+
+    If the SQLite file doesn't exist yet, the checks use a temporary one: the first start creates
+    the file, as the bot's user.
+    """
+    file = sqlite_file(settings.database_url.get_secret_value())
+    problems: list[Finding] = []
+    with TemporaryDirectory() as folder:
+        if file is not None and not file.exists():
+            if is_locked(file):
+                problems = [failed(Part.DATABASE, DatabaseReplaced())]
+            elif not os.access(file.parent, os.W_OK | os.X_OK):
+                problems = [Finding(Part.DATABASE, NO_FILE.code, NO_FILE.sentence)]
+            url = SecretStr(f"sqlite:///{folder}/check.db")
+            settings = settings.model_copy(update={"database_url": url})
+        async with gatehouse(settings) as bot:
             parts = bot.health.parts
             findings = problems or await prepare(bot.database) or await database(parts)
             yield replace(parts, can_count=findings[0].is_well), findings

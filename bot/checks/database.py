@@ -5,24 +5,17 @@ wrong doesn't end access early. The bot adopts the machine's time as soon as tha
 Slack's: if the clock was wrong at startup, or stopped while the machine was suspended.
 """
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
-from tempfile import TemporaryDirectory
 
 import structlog
-from pydantic import SecretStr
 
 from bot.checks.parts import CheckParts
 from bot.checks.rules import Finding, Part, failed, well
 from bot.errors import DatabaseReplaced, DatabaseTooNew, DatabaseTooOld, DatabaseUnavailable
 from bot.migrations import is_current, migrate, notice_newer, revision
 from bot.ops.clock import SystemClock, machine_offset, since_boot
-from bot.settings import Settings
-from bot.store.causes import NO_FILE, cause_of
+from bot.store.causes import cause_of
 from bot.store.engine import Database
-from bot.store.sqlite import is_locked, sqlite_file
 
 log = structlog.get_logger(__name__)
 
@@ -30,27 +23,6 @@ log = structlog.get_logger(__name__)
 WRONG_SECONDS = 60.0
 # Smaller steps are ordinary clock adjustments, or delays between readings.
 LEAST_STEP_SECONDS = 1.0
-
-
-@contextmanager
-def usable_database(settings: Settings) -> Iterator[tuple[Settings, list[Finding]]]:
-    """Yield settings with which the checks create no database file, and the problems with the file.
-
-    If the SQLite file doesn't exist yet, the checks use a temporary one: the first start creates
-    the file, as the bot's user.
-    """
-    file = sqlite_file(settings.database_url.get_secret_value())
-    if file is None or file.exists():
-        yield settings, []
-        return
-    problems = []
-    if is_locked(file):
-        problems.append(failed(Part.DATABASE, DatabaseReplaced()))
-    elif not os.access(file.parent, os.W_OK | os.X_OK):
-        problems.append(Finding(Part.DATABASE, NO_FILE.code, NO_FILE.sentence))
-    with TemporaryDirectory() as folder:
-        url = SecretStr(f"sqlite:///{folder}/check.db")
-        yield settings.model_copy(update={"database_url": url}), problems
 
 
 async def prepare(database: Database) -> list[Finding]:
@@ -74,29 +46,25 @@ def _failure(error: DatabaseUnavailable) -> Finding:
 async def database(parts: CheckParts) -> list[Finding]:
     """Check that the bot can use its database, without changing any data."""
     database = parts.database
+    kind = "SQLite" if database.is_sqlite else "PostgreSQL"
+    sentence = f"The {kind} database is reachable, up to date and writable."
     try:
-        if database.is_proven:
-            # The job loop checks the same every second.
-            return [_well(database)]
-        if await notice_newer(database):
-            return [failed(Part.DATABASE, DatabaseTooNew())]
-        if not await is_current(database) and await revision(database) is not None:
-            sentence = (
-                "The database has an older schema. When Gatehouse starts next, it will upgrade the"
-                " database."
-            )
-            return [Finding(Part.DATABASE, "database_outdated", sentence)]
-        await database.ping_writing()
+        # The job loop proves the same every second.
+        if not database.is_proven:
+            if await notice_newer(database):
+                return [failed(Part.DATABASE, DatabaseTooNew())]
+            if not await is_current(database) and await revision(database) is not None:
+                sentence = (
+                    "The database has an older schema. When Gatehouse starts next, it will upgrade"
+                    " the database."
+                )
+                return [Finding(Part.DATABASE, "database_outdated", sentence)]
+            await database.ping_writing()
     except (DatabaseTooOld, DatabaseReplaced) as error:
         return [failed(Part.DATABASE, error)]
     except DatabaseUnavailable as error:
         return [_failure(error)]
-    return [_well(database)]
-
-
-def _well(database: Database) -> Finding:
-    kind = "SQLite" if database.is_sqlite else "PostgreSQL"
-    return well(Part.DATABASE, f"The {kind} database is reachable, up to date and writable.")
+    return [well(Part.DATABASE, sentence)]
 
 
 def slack_clock(parts: CheckParts, date: str) -> list[Finding]:

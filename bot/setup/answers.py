@@ -12,7 +12,7 @@ from bot.checks.parts import CheckParts
 from bot.checks.rules import Finding
 from bot.ops.clock import SystemClock
 from bot.ops.redaction import Redactor
-from bot.services.calls import ServiceCall
+from bot.services.calls import REFUSED, ServiceCall
 from bot.services.credentials import basic, token_call
 from bot.services.errors import CredentialsRefused, ServiceError, ServiceRefused, model_in
 from bot.services.http import ServiceHttp, open_session
@@ -26,7 +26,6 @@ from bot.slack.manifest import manifest_link
 Table = dict[str, Any]
 """Settings by the names and in the form of the settings file."""
 Result = TypeVar("Result")
-REFUSED = "credentials_refused"
 MOST_FLOWS = 200
 
 

@@ -15,10 +15,10 @@ from bot.checks.services import email, flows, inventory
 from bot.checks.slack import app_token, channels, roles
 from bot.ops.redaction import on_one_line
 from bot.organizations.rules import Organization
+from bot.services.calls import REFUSED
 from bot.settings import SettingsError
 from bot.settings.model import DATA_CENTERS
 from bot.setup.answers import (
-    REFUSED,
     Table,
     check_settings,
     exchange_codes,
