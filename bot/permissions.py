@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from itertools import chain
 
 from bot.approvals.rules import EVERY_FLOW, OF_EVERY_FLOW, OF_THIS_FLOW, FlowPolicy, FlowRules
@@ -182,16 +183,16 @@ class Policy:
 
     def of_flow(self, flow_sid: str) -> FlowRules:
         """Return a flow's rules. The flow's policy overrides the general policy and settings."""
-        key = flow_sid.upper()
-        rules = FlowRules()
-        layers = (
-            (FlowPolicy(approvals_needed=self.approvals_needed), "APPROVALS_NEEDED"),
-            (self.flow_policies.get(EVERY_FLOW, FlowPolicy()), OF_EVERY_FLOW),
-            (self.flow_policies.get(key, FlowPolicy()), OF_THIS_FLOW),
-        )
-        for layer, source in layers:
-            rules = rules.under(layer, source)
-        return rules
+        return self._rules.get(flow_sid.upper()) or self._rules[""]
+
+    @cached_property
+    def _rules(self) -> dict[str, FlowRules]:
+        """The rules in force for the flows with a policy. The others have those of `""`."""
+        general = FlowPolicy(approvals_needed=self.approvals_needed)
+        of_every = self.flow_policies.get(EVERY_FLOW, FlowPolicy())
+        rules = FlowRules().under(general, "APPROVALS_NEEDED").under(of_every, OF_EVERY_FLOW)
+        own = {sid: rules.under(policy, OF_THIS_FLOW) for sid, policy in self.flow_policies.items()}
+        return {"": rules, **own}
 
     def mentioned(self, flow_sid: str) -> tuple[str, ...]:
         """Return the IDs to mention on a card: the flow's `notify` list, or else the approvers.
