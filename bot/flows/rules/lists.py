@@ -117,10 +117,10 @@ def is_before(recent: Sequence[FlowList], in_doubt: Collection[str], listed: Seq
     Such a list shows none of the net effect of that change and all later ones. People in a POST
     in doubt are ignored, because that POST may have reverted the changes.
     """
-    net = NO_CHANGE
+    there, net = {*listed}, NO_CHANGE
     for change in own_changes(recent):
         net = change.then(net)
         expected = net.without(in_doubt)
-        if not expected.is_empty and expected.shown_in(listed).is_empty:
+        if not expected.is_empty and expected.shown_in(there).is_empty:
             return True
     return False
