@@ -28,6 +28,7 @@ Method = Callable[..., Awaitable[AsyncSlackResponse]]
 HTTP_TOO_MANY = 429
 LONGEST_WAIT_SECONDS = 3600.0
 LIMITS_REMEMBERED = 1_000
+PERMALINKS_REMEMBERED = 1_000
 HTTP_SERVER_ERROR = 500
 # Slack's names for temporary errors, after which the same call may succeed.
 PASSING = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout"})
@@ -102,6 +103,7 @@ class SlackClient:
         self._clock = clock
         self._observe = observe
         self._quiet_until: LRUCache[tuple[str, str], float] = LRUCache(LIMITS_REMEMBERED)
+        self._permalinks: LRUCache[tuple[str, str], str] = LRUCache(PERMALINKS_REMEMBERED)
 
     async def who_am_i(self) -> BotIdentity:
         """Return the identity that the token belongs to (`auth.test`)."""
@@ -204,11 +206,15 @@ class SlackClient:
         await self._call(self._web.views_open, trigger_id=trigger_id, view=dict(view))
 
     async def permalink(self, channel_id: str, message_ts: str) -> str:
-        """Return a message's URL (`chat.getPermalink`)."""
-        answer = await self._call(
-            self._web.chat_getPermalink, channel=channel_id, message_ts=message_ts
-        )
-        return str(answer.get("permalink") or "")
+        """Return a message's URL, which never changes (`chat.getPermalink`)."""
+        link = self._permalinks.get((channel_id, message_ts))
+        if link is None:
+            answer = await self._call(
+                self._web.chat_getPermalink, channel=channel_id, message_ts=message_ts
+            )
+            link = str(answer.get("permalink") or "")
+            self._permalinks[channel_id, message_ts] = link
+        return link
 
     async def publish_home(self, slack_user_id: str, view: Mapping[str, Any]) -> None:
         """Publish a person's Home tab (`views.publish`)."""
