@@ -5,7 +5,7 @@ Only one job per person runs at a time, across all processes.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import structlog
@@ -25,6 +25,7 @@ from bot.store import jobs
 from bot.store.engine import Database, Transaction
 from bot.store.job_loop import Kind, Lease
 from bot.store.jobs import Job
+from bot.store.types import EPOCH
 from bot.tasks import SingleFlight
 from bot.testusers import store
 from bot.testusers.messages.pages import grouped
@@ -44,11 +45,11 @@ ENDING_WITHIN = timedelta(hours=24)
 
 async def redraw(tx: Transaction, slack_user_id: str) -> None:
     """Schedule a job that publishes the person's tab in a moment, with the result of a click."""
-    await jobs.put(tx, _job(slack_user_id, await tx.now() + MOMENT))
+    await jobs.put_after(tx, _job(slack_user_id), MOMENT)
 
 
-def _job(slack_user_id: str, due_at: datetime) -> Job:
-    return Job(f"{PUBLISH}:{slack_user_id}", PUBLISH, slack_user_id, due_at)
+def _job(slack_user_id: str) -> Job:
+    return Job(f"{PUBLISH}:{slack_user_id}", PUBLISH, slack_user_id, EPOCH)
 
 
 @dataclass
@@ -79,7 +80,7 @@ class Home:
             DatabaseUnavailable: The database didn't respond, so the tab won't be published.
         """
         async with self.database.transaction() as tx:
-            await jobs.put(tx, _job(slack_user_id, await tx.now()))
+            await jobs.put_after(tx, _job(slack_user_id))
 
     async def publish(self, job: Job, lease: Lease) -> None:
         """Run a `home` job, which publishes the person's tab."""

@@ -76,8 +76,8 @@ class Transaction:
 
     def __init__(self, connection: AsyncConnection, clock: Clock | None) -> None:
         self.connection = connection
-        self.has_stored_job = False
-        """True if the transaction has stored or released jobs, which might be due."""
+        self.has_due_job = False
+        """True if the transaction has stored or released jobs that might be due."""
         self.is_ending = False
         """True if the COMMIT is sent now, or together with the next statement."""
         self.after_commit: list[Callable[[], None]] = []
@@ -167,7 +167,7 @@ class Database:
         self._is_in_doubt = True
 
     def run_jobs_with(self, claim: Claim, until_ends: UntilEnds) -> None:
-        """Let a job loop claim due jobs at the end of each transaction that stores jobs.
+        """Let a job loop claim due jobs at the end of each transaction that stores due jobs.
 
         The result of `claim` is called after the commit. Other job loops find a due job within a
         second.
@@ -199,7 +199,7 @@ class Database:
                 yield tx
                 # PostgreSQL gets the claim together with the COMMIT.
                 tx.is_ending = True
-                if self._claim_due_jobs is not None and tx.has_stored_job:
+                if self._claim_due_jobs is not None and tx.has_due_job:
                     start = await self._claim_due_jobs(tx)
                 self._require_same_file()
         except DatabaseUnavailable as error:

@@ -42,7 +42,8 @@ class Lease:
     """The right to run a job for a limited time.
 
     `owner` identifies the claim. `held_at` is the time of the last renewal, in seconds since boot.
-    `is_finished` is True if the runner has finished the job in a transaction of its own.
+    `is_finished` is True if the runner has finished the job in a transaction of its own. `wake`
+    makes the job loop look for due jobs.
     """
 
     database: Database
@@ -51,6 +52,7 @@ class Lease:
     since_boot: Callable[[], float] = since_boot
     held_at: float = -math.inf
     is_finished: bool = False
+    wake: Callable[[], None] = lambda: None
 
     @property
     def is_fresh(self) -> bool:
@@ -83,7 +85,8 @@ class Lease:
         Call this last. If the job was replaced during the run, the new job stays.
         """
         again = Again(outcome) if isinstance(outcome, datetime) else outcome
-        await jobs.finish(tx, self.owner, self.job, again)
+        if await jobs.finish(tx, self.owner, self.job, again):
+            tx.after_commit.append(self.wake)
         self.is_finished = True
 
     def check(self) -> None:
@@ -195,7 +198,7 @@ class JobLoop:
         try:
             async with self._database.transaction() as tx:
                 await self._database.require_known_schema(tx)
-                tx.has_stored_job = True
+                tx.has_due_job = True
         except DatabaseUnavailable as error:
             if not self._is_database_away:
                 log.warning("jobs.database", reason=error.sentence)
@@ -228,7 +231,7 @@ class JobLoop:
             await tx.end_with_next()
             claimed = await jobs.claim(tx, owner, CLAIMED_AT_ONCE, exclude_kinds=full)
             leases += [
-                Lease(self._database, owner, job, self._clock.since_boot, held_at)
+                Lease(self._database, owner, job, self._clock.since_boot, held_at, wake=self.wake)
                 for job in claimed
             ]
         return start

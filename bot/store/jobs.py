@@ -13,9 +13,11 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, Update, bindparam, delete, func, or_, select, update
+from sqlalchemy.dialects.postgresql import Insert
 
 from bot.store.engine import Transaction, insert_into
 from bot.store.tables import jobs
+from bot.store.types import EpochSeconds
 
 LEASE_SECONDS = 20
 # After this many consecutive failures, the pauses between runs add up to about a minute.
@@ -69,6 +71,14 @@ _RELEASE = update(jobs).where(_MINE).values(owner=None, leased_until=None)
 
 
 @cache
+def _putting(clock: ColumnElement[float]) -> Insert:
+    """Return the statement that puts a job by the clock that the database reads in it."""
+    due_at = clock + bindparam("its_delay", type_=EpochSeconds)
+    put_then = _INSERT.values(due_at=due_at)
+    return put_then.on_conflict_do_update(index_elements=[jobs.c.key], set_=_AGAIN)
+
+
+@cache
 def _claiming(clock: ColumnElement[float]) -> Update:
     """Return the statement that claims due jobs. The database reads the clock in it."""
     is_free = jobs.c.leased_until.is_(None) | (jobs.c.leased_until <= clock)
@@ -102,13 +112,24 @@ def _new_row(job: Job) -> dict[str, Any]:
 async def put(tx: Transaction, job: Job) -> None:
     """Add the job or replace the job with the same key, and reset the failure count."""
     await tx.write(_PUT, _new_row(job))
-    tx.has_stored_job = True
+    tx.has_due_job |= job.due_at <= await tx.now()
+
+
+async def put_after(tx: Transaction, job: Job, delay: timedelta = timedelta(0)) -> None:
+    """Add the job like `put`, but let it be due after the delay. Its `due_at` doesn't count.
+
+    The database adds the delay to its own time, so a transaction needn't ask for the time first.
+    """
+    its = {"its_delay": delay.total_seconds(), **tx.clock_parameters}
+    new = {name: value for name, value in _new_row(job).items() if name != "due_at"}
+    await tx.write(_putting(tx.clock), {**new, **its})
+    tx.has_due_job |= not delay
 
 
 async def ensure(tx: Transaction, job: Job) -> bool:
     """Add the job unless a job with the same key exists. Return True if the job was added."""
     added = await tx.connection.execute(_ENSURE, _new_row(job))
-    tx.has_stored_job = True
+    tx.has_due_job = True
     return added.rowcount > 0
 
 
@@ -159,10 +180,11 @@ async def renew(tx: Transaction, owner: str, key: str, *, skip_locked: bool = Fa
     return renewed.rowcount > 0
 
 
-async def finish(tx: Transaction, owner: str, job: Job, again: Again | None) -> None:
+async def finish(tx: Transaction, owner: str, job: Job, again: Again | None) -> bool:
     """End a run. If `again` is None, remove the job. Otherwise, reschedule it.
 
-    If the job was replaced during the run, the new job stays unchanged, and can now be claimed.
+    If the job was replaced during the run, the new job stays unchanged, and can now be claimed. If
+    this transaction won't claim it, end the transaction, and return True.
     """
     lease = {"its_key": job.key, "its_owner": owner}
     unchanged = {**lease, "its_generation": job.generation}
@@ -171,8 +193,13 @@ async def finish(tx: Transaction, owner: str, job: Job, again: Again | None) -> 
     else:
         rescheduled = {"again_at": again.at, "again_tries": again.tries}
         await tx.write(_RESCHEDULE, {**unchanged, **rescheduled})
-    await tx.write(_RELEASE, lease)
-    tx.has_stored_job = True
+        tx.has_due_job = True
+    if tx.has_due_job:
+        await tx.write(_RELEASE, lease)
+        return False
+    await tx.end_with_next()
+    released = await tx.connection.execute(_RELEASE, lease)
+    return released.rowcount > 0
 
 
 async def release_all(tx: Transaction) -> None:

@@ -186,6 +186,7 @@ async def test_a_job_that_fails_is_tried_again_with_growing_pauses(database, clo
     assert pauses == [1, 2, 4, 8, 16, 20, 20]
 
 
+@pytest.mark.parametrize("database_url", BOTH, indirect=True)
 async def test_a_job_put_again_while_it_runs_runs_again(database, clock):
     work = Work()
     work.go_on.clear()
