@@ -25,6 +25,8 @@ UPDATE_ADVICE: Mapping[int, str] = {
     HTTPStatus.BAD_REQUEST: "If the service refuses every change, correct FLOW_FORM_FIELD.",
 }
 CHECK_ALIASES = "Choose another flow, or ask whoever runs Gatehouse to check FLOW_ALIASES."
+LABEL = "the flow service"
+MOST_FLOWS = 200
 NO_SUCH_FLOW = "FW" + "0" * 32
 _FLOW_IN_URL = re.compile(r"/Flows/(FW[0-9a-fA-F]{32})(?![0-9a-fA-F])", re.IGNORECASE)
 
@@ -44,6 +46,15 @@ class _FlowAnswer(BaseModel):
         fail_fast=True,
     )
     url: str | None = None
+
+
+class _FlowName(BaseModel):
+    sid: str
+    friendly_name: str = ""
+
+
+class _FlowNames(BaseModel):
+    flows: list[_FlowName]
 
 
 class FlowClient:
@@ -86,6 +97,16 @@ class FlowClient:
         form = [(self._form_field, identity) for identity in identities or [""]]
         return await self._request(flow_sid, form, lambda: nullcontext(Permit(may_send)))
 
+    async def names(self) -> dict[str, str]:
+        """Return the names of the account's flows by SID, or raise a ServiceError.
+
+        Only setup makes this call, because not every account can list its flows.
+        """
+        url = (self._base_url / "v2" / "Flows").with_query(PageSize=MOST_FLOWS)
+        call = ServiceCall("flow", LABEL, "GET", url, headers=self._headers)
+        listed = await self._http.request(call, lambda body: model_in(call, body, _FlowNames))
+        return {flow.sid: flow.friendly_name for flow in listed.flows}
+
     async def _request(
         self,
         flow_sid: str,
@@ -94,7 +115,7 @@ class FlowClient:
     ) -> list[str]:
         call = ServiceCall(
             service="flow",
-            label="the flow service",
+            label=LABEL,
             method="POST" if form else "GET",
             url=self._base_url / "v2" / "Flows" / flow_sid / "TestUsers",
             headers=self._headers,

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from yarl import URL
 
 from bot.ops.clock import Clock
+from bot.ops.redaction import Redactor
 from bot.services.calls import ServiceCall
 from bot.services.errors import (
     CredentialsRefused,
@@ -96,7 +97,7 @@ RENEWALS_AFTER_401 = 2
 RENEWALS_WINDOW_SECONDS = 600.0
 
 
-class _Renewal(BaseModel):
+class Tokens(BaseModel):
     """A token response (RFC 6749, section 5.1). The lifetime is optional."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
@@ -124,6 +125,15 @@ def token_call(data_center: str, grant: OAuthSettings, grant_type: str, key: str
         data_center=data_center,
         words_fields=OAUTH_WORDS,
     )
+
+
+def tokens_in(call: ServiceCall, redactor: Redactor, body: bytes) -> Tokens:
+    """Return the tokens in a response, or raise ServiceError. A refusal can have status 200."""
+    _, said = code_and_words(call, body, redactor)
+    if said:
+        sentence = f"{call.subject} rejected the request: “{said}”."
+        raise call.explain(ServiceRefused("oauth", sentence, message=said))
+    return model_in(call, body, Tokens)
 
 
 @dataclass(eq=False, repr=False)
@@ -225,7 +235,7 @@ class OAuthCredential(Credential):
         self._token = Signed(token, headers=authorization(self.template, token, self.header))
         return self._token
 
-    async def _ask(self) -> _Renewal:
+    async def _ask(self) -> Tokens:
         call = token_call(self.data_center, self.grant, "refresh_token", "refresh_token")
         call = replace(call, explain=self._explained)
         return await self.http.request(call, partial(self._renewal_in, call))
@@ -259,12 +269,8 @@ class OAuthCredential(Credential):
         )
         return CredentialsRefused("oauth", sentence, message=said)
 
-    def _renewal_in(self, call: ServiceCall, body: bytes) -> _Renewal:
-        _, said = code_and_words(call, body, self.http.redactor)
-        if said:
-            sentence = f"{call.subject} rejected the request: “{said}”."
-            raise self._explained(ServiceRefused("oauth", sentence, message=said))
-        renewal = model_in(call, body, _Renewal)
+    def _renewal_in(self, call: ServiceCall, body: bytes) -> Tokens:
+        renewal = tokens_in(call, self.http.redactor, body)
         if renewal.refresh_token not in (None, self.grant.refresh_token.get_secret_value()):
             sentence = (
                 f"{call.subject} issues a new refresh token at each renewal, which Gatehouse"

@@ -2,19 +2,18 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, TypeVar, cast
-
-from pydantic import BaseModel, SecretStr
-from yarl import URL
 
 from bot.check import checking
 from bot.checks.parts import CheckParts
 from bot.checks.rules import Finding
+from bot.configured import flow_client
 from bot.ops.clock import SystemClock
 from bot.ops.redaction import Redactor
-from bot.services.calls import REFUSED, ServiceCall
-from bot.services.credentials import basic, token_call
-from bot.services.errors import CredentialsRefused, ServiceError, ServiceRefused, model_in
+from bot.services.calls import REFUSED
+from bot.services.credentials import token_call, tokens_in
+from bot.services.errors import CredentialsRefused, ServiceError, ServiceRefused
 from bot.services.http import ServiceHttp, open_session
 from bot.settings import Settings, SettingsError, settings_from
 from bot.settings.model import SERVICES, OAuthSettings, ServiceName, secrets_in
@@ -26,7 +25,6 @@ from bot.slack.manifest import manifest_link
 Table = dict[str, Any]
 """Settings by the names and in the form of the settings file."""
 Result = TypeVar("Result")
-MOST_FLOWS = 200
 
 
 def check_settings(table: Mapping[str, object]) -> Settings:
@@ -85,23 +83,6 @@ def _oauth_in(table: Table) -> dict[str, Table]:
     }
 
 
-# Codes, and the flows of an account
-
-
-class _Tokens(BaseModel):
-    error: str | None = None
-    refresh_token: str | None = None
-
-
-class _Flow(BaseModel):
-    sid: str
-    friendly_name: str = ""
-
-
-class _Flows(BaseModel):
-    flows: list[_Flow]
-
-
 def exchange_codes(table: Table) -> list[str]:
     """Replace each code in the table by a refresh token, after all settings are validated.
 
@@ -128,50 +109,38 @@ def exchange_codes(table: Table) -> list[str]:
 async def _refresh_token(data_center: str, oauth: OAuthSettings) -> str:
     """Exchange a single-use code, which stands for the refresh token, for the refresh token."""
     call = token_call(data_center, oauth, "authorization_code", "code")
-    try:
-        async with open_session() as session:
-            redactor = Redactor(secrets_in(oauth))
-            http = ServiceHttp(session, redactor, lambda _: None, SystemClock())
-            tokens = await http.request(call, lambda body: model_in(call, body, _Tokens))
-    except (ServiceRefused, CredentialsRefused) as error:
-        tokens = _Tokens(error=error.message.partition(": ")[0] or "no reason was given")
-    except ServiceError as error:
-        problem = f"{error.sentence} Check token_url and the data center."
-        raise SettingsError([problem]) from None
-    if tokens.refresh_token:
-        return tokens.refresh_token
+    redactor = Redactor(secrets_in(oauth))
     problem = (
         "no refresh token was returned for the code, so access would end within an hour. Create"
         " the code in a self client, or request offline access for it."
     )
-    if tokens.error:
-        refused = "client_id or client_secret" if "client" in tokens.error else "code"
+    try:
+        async with open_session() as session:
+            http = ServiceHttp(session, redactor, lambda _: None, SystemClock())
+            tokens = await http.request(call, partial(tokens_in, call, redactor))
+        if tokens.refresh_token:
+            return tokens.refresh_token
+    except (ServiceRefused, CredentialsRefused) as error:
+        reason = error.message.partition(": ")[0][:80] or "no reason was given"
+        refused = "client_id or client_secret" if "client" in reason else "code"
         problem = (
-            f"{refused} was rejected ({tokens.error[:80]}). The client ID, client secret and code"
-            " must come from this data center's self client. A code works only once, and expires"
-            " after three minutes unless you chose a longer time."
+            f"{refused} was rejected ({reason}). The client ID, client secret and code must come"
+            " from this data center's self client. A code works only once, and expires after three"
+            " minutes unless you chose a longer time."
         )
+    except ServiceError as error:
+        problem = f"{error.sentence} Check token_url and the data center."
+        raise SettingsError([problem]) from None
     raise SettingsError([f"{data_center}: {problem}"])
 
 
 async def flows_of(parts: CheckParts) -> dict[str, str]:
     """Return flow names keyed by SID, or {} if the account can't list its flows."""
-    settings = parts.settings
-    call = ServiceCall(
-        service="flow",
-        label="the flow service",
-        method="GET",
-        url=(URL(settings.flow_base_url or "") / "v2" / "Flows").with_query(PageSize=MOST_FLOWS),
-        headers=basic(settings.flow_account_sid or "", settings.flow_auth_token or SecretStr("")),
-    )
+    client = flow_client(parts.settings, parts.http)
     try:
-        listed = await parts.http.request(call, lambda body: model_in(call, body, _Flows))
+        return await client.names() if client else {}
     except ServiceError:
         return {}
-    return {flow.sid: flow.friendly_name for flow in listed.flows}
-
-
-# What a service refused
 
 
 def leave_out(table: Table, findings: Iterable[Finding]) -> list[str]:
