@@ -77,8 +77,7 @@ def settings_from(sources: Sources) -> Settings:
         SettingsError: Some settings are invalid or missing. The error names all of them.
     """
     problems = [*_removed(sources), *_unknown(sources)]
-    table = _without_moved(sources, sources.table, problems)
-    values = {name: value for name, value in table.items() if name in Settings.model_fields}
+    values = {name: value for name, value in sources.table.items() if name in Settings.model_fields}
     values |= _in_environment(sources.environment)
     wrong: set[str] = set()
     try:
@@ -123,6 +122,12 @@ def _innermost(details: Sequence[ErrorDetails]) -> Iterator[ErrorDetails]:
 def _wrong_value(sources: Sources, error: ErrorDetails) -> str:
     """Return the error line for a validation error."""
     name, *parts = [str(part) for part in error["loc"] if part != "[key]"]
+    if parts and name in sources.table and _is_moved(name, *parts):
+        table = ".".join(map(_printed, (name, *parts[:-1])))
+        return (
+            f"{parts[-1].upper()} in {sources.file} is in the table [{table}]. Move it above the"
+            f" first table (example: {in_toml(parts[-1].lower())})"
+        )
     value = error.get("input")
     problem = WORDS.get(error["type"]) or re.sub(
         "^(Input|String|Value) should( be)?", r"must\2", error["msg"].removeprefix("Value error, ")
@@ -135,6 +140,12 @@ def _wrong_value(sources: Sources, error: ErrorDetails) -> str:
         problem = f"“{value}” {problem}"
     where = f"{' → '.join(map(_printed, parts))}: " if parts else ""
     return _line(sources, name, f"{where}{problem}")
+
+
+def _is_moved(*place: str) -> bool:
+    """Return True if a key of a table is no key there, but the name of a setting."""
+    *table, key = place
+    return key.lower() in Settings.model_fields and key not in keys_in(*table)
 
 
 def _may_show(name: str, parts: Sequence[str], value: object) -> bool:
@@ -199,29 +210,6 @@ def _unknown(sources: Sources) -> Iterator[str]:
             for near in closest(name, Settings.model_fields)
         )
         yield f"{_printed(name)} in {sources.file} is not a setting.{meant}"
-
-
-def _without_moved(
-    sources: Sources, table: Mapping[str, object], problems: list[str], *place: str
-) -> dict[str, object]:
-    """Return a table without settings that stand below its heading. Add a line for each of them."""
-    kept = dict(table)
-    for key, value in table.items():
-        if isinstance(value, dict):
-            kept[key] = _without_moved(sources, value, problems, *place, key)
-        elif (
-            place
-            and key.lower() in Settings.model_fields
-            and key not in keys_in(*place)
-            and not re.fullmatch(FLOW_SID, str(value))
-        ):
-            del kept[key]
-            problems.append(
-                f"{key.upper()} in {sources.file} is in the table"
-                f" [{'.'.join(map(_printed, place))}]. Move it above the first table (example:"
-                f" {in_toml(key.lower())})"
-            )
-    return kept
 
 
 def _mistyped(environment: Mapping[str, str]) -> list[str]:

@@ -112,8 +112,8 @@ Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 OrganizationId = Annotated[str, Field(pattern=r"^[^\s\x00-\x1f\x7f-\x9f]{1,64}$")]
 ORGANIZATION_PATH = rf"({'|'.join(map(re.escape, DATA_CENTERS))})/[0-9]{{1,64}}"
 # `<data center>/<ID>`, or `*` for all organizations. `settings_from` checks it, because the problem
-# with an ID alone depends on the other settings.
-OrganizationPath = str
+# with an ID alone depends on the other settings. Other words are no paths at all.
+OrganizationPath = Annotated[str, like(r".*/.*|\d+|\*", "must be <data center>/<organization ID>")]
 Address = Annotated[str, AfterValidator(safe_address)]
 ServiceAddress = Annotated[Address, like(r"(?!.*/v[23]/*$).*", "must not end with /v2 or /v3")]
 Calls = Annotated[Number, Field(ge=0)]
@@ -265,7 +265,7 @@ class ClientSettings(_Part):
         str, BeforeValidator(_lower), Field(pattern=r"^[0-9a-f]{64}$", repr=False)
     ]
     organizations: Annotated[
-        tuple[OrganizationPath, ...],
+        tuple[str, ...],
         Field(min_length=1),
         BeforeValidator(lambda value: ["*"] if value == "*" else value),
     ] = ()
