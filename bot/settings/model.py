@@ -516,6 +516,8 @@ def keys_in(*place: str) -> list[str]:
     table = SCHEMA
     for part in place:
         inner = table.get("properties", {}).get(part) or table.get("additionalProperties") or {}
+        # The names in some tables have a pattern.
+        inner = next(iter(table.get("patternProperties", {}).values()), inner)
         # An optional table is `anyOf` the table and null.
         inner = next(iter(inner.get("anyOf", ())), inner)
         table = SCHEMA["$defs"][inner["$ref"].rpartition("/")[2]] if "$ref" in inner else inner

@@ -129,6 +129,18 @@ def test_policy_is_never_merged_key_by_key(path):
             "PORT in {} is in the table [flow_policies.*.auto]. Move it",
         ),
         (
+            "[flow_policies.'*']\nroles = { admin = ['U0ADAM'] }",
+            "ROLES in {} is in the table [flow_policies.*]. Move it above the first table",
+        ),
+        (
+            "[flow_aliases]\nroles = { admin = ['U0ADAM'] }",
+            "ROLES in {} is in the table [flow_aliases]. Move it",
+        ),
+        (
+            "[gateway_clients.ci]\ntoken = 'x'\norganization = '*'",
+            "ci → organization: is not a known key. Did you mean organizations?",
+        ),
+        (
             "[flow_approvers]\nwelcome = ['U0ADA']",
             ' as the flow\'s approvers: [flow_policies.welcome] approvers = ["U0ADA"].',
         ),
