@@ -217,16 +217,7 @@ class People:
         *,
         fresh: bool = False,
     ) -> Person:
-        # Either the payload or `users.info` can omit the workspace, but not both.
-        is_ours = {*filter(None, (*team_ids, user.team_id))} == {self.team_id}
-        stranger = None
-        if self.team_id is None:
-            stranger = "Gatehouse is still starting. Please try again in a moment."
-        elif user.is_stranger or not is_ours:
-            stranger = NOT_A_MEMBER
-        elif user.is_deleted:
-            stranger = "This account is deactivated."
-        if stranger is not None:
+        if stranger := self._stranger(user, team_ids):
             return Person(slack_user_id, user.name, stranger=stranger)
         named = self.policy.groups()
         found = await asyncio.gather(*(self._group(group, fresh=fresh) for group in named))
@@ -249,6 +240,16 @@ class People:
         return Person(
             slack_user_id, user.name, roles, frozenset(groups), doubt, time_zone=user.time_zone
         )
+
+    def _stranger(self, user: SlackUser, team_ids: Iterable[str | None]) -> str | None:
+        """Return a sentence that says why the person can't use Gatehouse at all, or None."""
+        # Either the payload or `users.info` can omit the workspace, but not both.
+        is_ours = {*filter(None, (*team_ids, user.team_id))} == {self.team_id}
+        if self.team_id is None:
+            return "Gatehouse is still starting. Please try again in a moment."
+        if user.is_stranger or not is_ours:
+            return NOT_A_MEMBER
+        return "This account is deactivated." if user.is_deleted else None
 
     async def require(
         self,
@@ -344,12 +345,14 @@ class People:
         return names + holders
 
     async def _name_if_there(self, holder: str) -> str:
-        """Return the name of a person or a group, or "" for a deactivated or deleted one."""
+        """Return the name of a person or a group, or "" for one that has left or is a stranger."""
+        is_gone = False
         try:
             if holder.startswith("S"):
                 is_gone = await self._group(holder) == frozenset()
-            else:
-                is_gone = holder != EVERY_FULL_MEMBER and (await self._user(holder)).is_deleted
+            elif holder != EVERY_FULL_MEMBER:
+                user = await self._user(holder)
+                is_gone = self._stranger(user, (self.team_id,)) is not None
         except SlackError as error:
             is_gone = is_not_found(error)
         return "" if is_gone else await self.name(holder)

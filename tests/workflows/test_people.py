@@ -149,12 +149,15 @@ async def sentence_for(people, slack_user_id: str) -> str:
 
 
 async def test_people_who_have_left_are_not_named(database, slack, clock):
-    roles = {Role.ADMIN: ("U0GONE", "U0ADAM", "U0NOBODY", "S0GONE")}
+    roles = {Role.ADMIN: ("U0GONE", "U0STAN", "U0ADAM", "U0NOBODY", "S0GONE")}
     slack.users["U0GONE"] = FakeUser("Gone", is_deleted=True)
+    # People of other workspaces can't use Gatehouse either.
+    slack.users["U0STAN"] = FakeUser("Stan", team_id="T0OTHER")
     slack.missing.add("U0NOBODY")
     for contact, said in (
         ("U0ADAM", "Name of U0ADAM manages access."),
         ("U0GONE", "Name of U0ADAM manages access."),
+        ("U0STAN", "Name of U0ADAM manages access."),
         ("S0GONE", "Name of U0ADAM manages access."),
     ):
         people = People(slack, Policy(roles, access_contact=contact), clock, database)
