@@ -206,7 +206,7 @@ def _built(
     )
     messages = RequestMessages(testusers)
     channel = settings.approvals_channel
-    home = Home(database, clock, people, directory, ratelimits, slack, channel)
+    home = Home(database, clock, people, directory, ratelimits, slack, testusers.flows, channel)
 
     # The gateway
     gateway = None

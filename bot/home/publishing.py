@@ -12,6 +12,7 @@ import structlog
 
 from bot.approvals.rules import State
 from bot.errors import SlackRefused, UnknownPerson
+from bot.flows.aliases import Flows
 from bot.home import messages as ui
 from bot.ops.clock import Clock
 from bot.organizations.directory import OrganizationDirectory
@@ -29,7 +30,7 @@ from bot.store.types import EPOCH
 from bot.tasks import SingleFlight
 from bot.testusers import store
 from bot.testusers.messages.pages import grouped
-from bot.testusers.reading import open_row, reader_of
+from bot.testusers.reading import named_now, open_row, reader_of
 
 log = structlog.get_logger(__name__)
 
@@ -62,6 +63,7 @@ class Home:
     directory: OrganizationDirectory
     ratelimits: RateLimits
     slack: SlackClient
+    flows: Flows
     approvals_channel: str
 
     def __post_init__(self) -> None:
@@ -118,9 +120,9 @@ class Home:
         names = await self.directory.known()
         async with self.database.read_only() as tx:
             now = await tx.now()
-            pending = await store.requests_in(tx, State.PENDING)
+            pending = named_now(self.flows, await store.requests_in(tx, State.PENDING))
             blocked = await incidents.all_open(tx)
-            own = await store.requests_of(tx, user, now - DECIDED_FOR)
+            own = named_now(self.flows, await store.requests_of(tx, user, now - DECIDED_FOR))
             granted = await store.access_by(tx, user)
         channel = self.approvals_channel
         rows = [open_row(people, person, request, channel) for request in pending]
@@ -128,7 +130,7 @@ class Home:
             row for row in rows if row.decides and user not in row.request.facts.approver_ids
         ]
         ending = [
-            (flow, access)
+            (self.flows.now(flow), access)
             for flow, access in granted
             if access.ends_at is not None and access.ends_at <= now + ENDING_WITHIN
         ]

@@ -172,7 +172,8 @@ async def undo(bot: Parts, person: Person, shown: ShownRequest) -> Asked:
     read = await read_list(bot, undone.flow)
     wishes = inverse(undone.people, read.current, read.at)
     words = Requested(f"Undoes {undone.requester.name}'s request")
-    return await _open(bot, person, undone.flow, read, wishes, words, undo_of=undone.id)
+    flow = bot.flows.now(undone.flow)
+    return await _open(bot, person, flow, read, wishes, words, undo_of=undone.id)
 
 
 def policy_problems(bot: Parts, requested: ChangeRequest, now: datetime) -> dict[str, str]:

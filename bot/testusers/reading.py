@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from bot.approvals.rules import Act, State
 from bot.errors import DatabaseUnavailable, NotConfigured
+from bot.flows.aliases import Flows
 from bot.flows.rules.flows import Flow, is_flow_sid
 from bot.flows.rules.identities import mask
 from bot.permissions import Permission, Person
@@ -94,6 +95,7 @@ async def history(bot: Parts, person: Person, wanted: Wanted) -> Message:
         return await history(bot, person, replace(wanted, page=last))
     needed = {Act.UNDO: Permission.REQUEST, Act.RETRY: Permission.DECIDE}
     acts = [act for act in needed if bot.people.may(person, needed[act], flow.sid)]
+    requests = named_now(bot.flows, requests)
     return pages.history(flow, Page(requests, total, last, wanted), reads, *acts)
 
 
@@ -101,7 +103,7 @@ async def open_requests(bot: Parts, person: Person, wanted: Wanted) -> Message:
     """Return a page of the open requests, with the buttons that the person can use."""
     reads, channel = await reader(bot, person), bot.settings.approvals_channel
     async with bot.database.read_only() as tx:
-        pending = await store.requests_in(tx, State.PENDING)
+        pending = named_now(bot.flows, await store.requests_in(tx, State.PENDING))
     rows = [open_row(bot.people, person, request, channel) for request in pending]
     return pages.open_requests(Page.cut(rows, PENDING_PAGE, wanted), reads)
 
@@ -111,8 +113,9 @@ async def own(bot: Parts, person: Person, wanted: Wanted) -> Message:
     reads, user = await reader(bot, person), person.slack_user_id
     async with bot.database.read_only() as tx:
         since = await tx.now() - DECIDED_FOR
-        requests = await store.requests_of(tx, user, since)
+        requests = named_now(bot.flows, await store.requests_of(tx, user, since))
         granted = await store.access_by(tx, user)
+    granted = [(bot.flows.now(flow), access) for flow, access in granted]
     return pages.own(requests, Page.cut(grouped(granted), OWN_PAGE, wanted), len(granted), reads)
 
 
@@ -165,6 +168,11 @@ async def _endless(bot: Parts, typed: str = "") -> tuple[list[Entry], dict[Flow,
                 endless.append(entry)
     endless.sort(key=lambda entry: entry.access.since if entry.access else LATER)
     return endless, unread
+
+
+def named_now(flows: Flows, requests: Iterable[Request]) -> list[Request]:
+    """Return the requests with the aliases that their flows have in the current settings."""
+    return [replace(request, flow=flows.now(request.flow)) for request in requests]
 
 
 def open_row(people: People, person: Person, request: Request, approvals_channel: str) -> OpenRow:

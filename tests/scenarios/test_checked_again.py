@@ -169,6 +169,27 @@ async def test_alias_that_moved_asks_again_about_the_old_flow(sqlite_url):
         assert f"to `{WELCOME}` until <!date^" in message.all_text
 
 
+async def test_flows_whose_aliases_were_swapped_have_one_name_everywhere(sqlite_url):
+    async with empty_world(sqlite_url) as world:
+        await world.applied("add welcome +1 for 2h")
+        await world.asked("add welcome +2")
+    aliases = json.dumps({"welcome": SURVEY, "survey": WELCOME})
+    async with restarted(sqlite_url, flow_aliases=aliases) as world:
+        world.flow.identities[:] = ["+1"]
+        assert "+2` to *survey*" in (await moved_card(world)).all_text
+        for text in ("requests", "mine", "history survey"):
+            answer = (await world.ask(OTTO, "/testusers", text)).all_text
+            assert "+2` to *survey*" in answer
+            assert "*welcome*" not in answer
+        for user in (ADA, OTTO):
+            home = await home_of(world, user)
+            assert "+2` to *survey*" in home
+            assert "*welcome*" not in home
+        history = await world.ask(OTTO, "/testusers", "history survey")
+        undo = await world.click(OTTO, history, "Undo")
+        assert "remove `+1` from *survey*" in undo.all_text
+
+
 async def test_retry_keeps_to_the_policy_of_now(sqlite_url):
     async with empty_world(sqlite_url) as world:
         world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="POST", status=400))
