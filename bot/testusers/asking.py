@@ -235,7 +235,7 @@ async def _open(
         if not words.without_approval:
             for earlier in related:
                 is_own = earlier.requester.slack_user_id == person.slack_user_id
-                if is_own and earlier.state is State.PENDING and earlier.asked == request.asked:
+                if is_own and earlier.asked == request.asked:
                     related.remove(earlier)
                     return Asked(flow, dropped, earlier, related, is_repeated=True)
         _require_allowed(policy, people, work.at, "" if undo_of is None else ASK_INSTEAD)

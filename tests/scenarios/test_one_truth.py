@@ -71,6 +71,19 @@ async def test_the_opposite_of_an_open_request_names_it(world, kind, way):
         assert words in answer.all_text
 
 
+async def test_the_same_request_is_not_made_again_while_it_is_being_applied(world):
+    card = await world.asked("add welcome +15550100 for 2h")
+    hold = world.services.state.faults.add(Fault(FaultKind.HOLD, "flow", method="POST"))
+    await world.click(ADA, card, "Approve")
+    await hold.reached()
+    answer = await world.ask(OTTO, "/testusers", "add welcome +15550100 for 2h")
+    assert "You already asked for this" in answer.all_text
+    assert "it's being applied: add `+15550100`" in answer.all_text
+    hold.lift()
+    await world.shows(card, "*Applied*")
+    assert world.cards() == [card]
+
+
 async def test_of_two_equal_requests_the_one_that_made_the_change_keeps_it(world):
     first = await world.asked("add welcome +15550100")
     second = await world.asked("add welcome +15550100", by=ADA)

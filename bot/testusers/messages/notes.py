@@ -27,14 +27,15 @@ def asked(asked: Asked, channel_id: str, *more: str) -> Message:
     if request is not None:
         change, rule = change_of(request), request.round.rule
         lines = [f"Sent to <#{channel_id}> for approval: {change}.", *more]
-        if request.requested.without_approval:
+        if asked.is_repeated:
+            at = text.time(request.created_at)
+            stands = "waiting" if request.state is State.PENDING else "being applied"
+            lines[0] = f"You already asked for this {at}, and it's {stands}: {change}."
+        elif request.requested.without_approval:
             lines[0] = f"Applying now, without approval: {change}."
         elif rule:
             lines[0] = f"Approved automatically. Applying now: {change}."
             lines.insert(1, f"{phrases.rule_named(rule)}.")
-        elif asked.is_repeated:
-            at = text.time(request.created_at)
-            lines[0] = f"You already asked for this {at}, and it's waiting: {change}."
     return Message.of(*lines, *_left_out(asked), *phrases.also_open(asked.related))
 
 
