@@ -83,6 +83,11 @@ def visible(text: str) -> str:
     return _SHAPING.sub("", UNSEEN.sub("", text))
 
 
+def one_line(text: str) -> str:
+    """Return the text on one line, or an empty string if nothing in it can be seen."""
+    return " ".join(text.split()) if visible(text).strip() else ""
+
+
 def tidy_identity(text: str) -> str:
     """Return an identity in Unicode NFC, without the characters that phones add.
 

@@ -22,6 +22,7 @@ from bot.permissions import Permission, Person
 from bot.slack.messages import ids
 from bot.slack.messages.block_kit import Message, SlackBlock
 from bot.slack.messages.paging import Wanted
+from bot.spelling import one_line
 from bot.testusers import asking, deciding, presets, reading
 from bot.testusers.interactions import StoredInteraction, store_click
 from bot.testusers.messages import forms, notes
@@ -256,7 +257,7 @@ def check_denial(_bot: Gatehouse, view: Body) -> Mapping[str, str]:
 
 
 def _reason(view: Body) -> str:
-    return " ".join(payloads.typed(view, ids.TESTUSERS_REASON).split())
+    return one_line(payloads.typed(view, ids.TESTUSERS_REASON))
 
 
 def _typed_form(view: Body) -> Prefilled:

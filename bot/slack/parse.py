@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from bot.commands import HELP, Command
 from bot.errors import UsageError
-from bot.spelling import DOUBLE_QUOTES, SINGLE_QUOTES, folded
+from bot.spelling import DOUBLE_QUOTES, SINGLE_QUOTES, folded, one_line
 
 MAX_CHARS = 10_000
 """The maximum length of a text to parse, in characters. Slack doesn't document its own limit."""
@@ -77,7 +77,7 @@ def escaped(text: str) -> str:
 
 def rest_of_line(text: str, start: int) -> str:
     """Return the text from the position `start` as the person typed it, on one line."""
-    return " ".join(recover(text[start:]).split())
+    return one_line(recover(text[start:]))
 
 
 def name_in(text: str, start: int, words: Sequence["Word"]) -> str:

@@ -272,6 +272,8 @@ def test_a_refused_change_keeps_everything_as_typed() -> None:
         ("customer demo for 2h", "for 2h"),
         ("demo for 1 hour 30 min.", "for 1 hour 30 min."),
         ("for 2h", "for 2h"),
+        ("demo _for 2h_", "_for 2h_"),
+        ("demo for 2h \U0001f642", "for 2h"),
         ("demo (for 2h)", "(for 2h)"),
         ("demo \u2014for\u00a02h", "\u2014for 2h"),
         ("demo until 6pm friday", "until 6pm friday"),

@@ -31,6 +31,24 @@ async def test_a_command_without_a_reason_is_refused(world, text):
     assert "Sent to" in answer.all_text or text.startswith("remove")
 
 
+@pytest.mark.parametrize("reason", ["\u200b", "\u2800 \u2060", "\ufe0f", "\u3164"])
+async def test_a_reason_of_which_nothing_can_be_seen_is_none(world, reason):
+    text = f"add welcome +1 because {reason}"
+    assert "Add a reason" in (await world.ask(OTTO, "/testusers", text)).all_text
+    text = f"add survey +1 now because {reason}"
+    assert "Add a reason" in (await world.ask(ADAM, "/testusers", text)).all_text
+    form = await world.opened_form()
+    chosen = {"text": {"type": "plain_text", "text": "welcome"}, "value": "welcome"}
+    inputs = {"Flow": chosen, "Identities": "+1", "Reason": reason}
+    await world.slack.submit(OTTO, form, inputs)
+    assert NEEDED in str(form.errors)
+    card = await world.asked("add welcome +1 because demo")
+    await world.slack.click(ADAM, card, "Deny")
+    denial = await world.form(ADAM)
+    await world.slack.submit(ADAM, denial, {"Reason": reason})
+    assert "Please give a reason" in str(denial.errors)
+
+
 async def test_flow_without_the_policy_needs_no_reason(world):
     card = await world.asked("add survey +1")
     assert "add `+1`" in card.all_text

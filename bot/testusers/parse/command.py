@@ -3,6 +3,7 @@
 A command is sorted into the inputs of the form, so that both are checked by the same function.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -28,7 +29,7 @@ from bot.slack.parse import (
     rest_of_line,
     unknown,
 )
-from bot.spelling import closest, folded
+from bot.spelling import closest, folded, one_line
 from bot.testusers.parse.form import FOR_CHARACTERS, ChangeKind, Prefilled
 from bot.testusers.parse.identities import KEYWORDS, PRESET, is_person, lines_of, read_lines
 from bot.testusers.rules.requests import MAX_REASON_CHARS
@@ -36,6 +37,8 @@ from bot.testusers.rules.requests import MAX_REASON_CHARS
 PRESET_ACTIONS = ("save", "delete")
 # The most words of an end in a reason, with its keyword.
 MOST_END_WORDS = 12
+# Marks around a word, other than quotation marks.
+_MARKS = re.compile(r"^(?:[^\w\"']|_)+|(?:[^\w\"']|_)+$")
 NO_START = (
     "Changes are applied as soon as they're approved, so you can't use “from”. Ask later instead."
 )
@@ -157,7 +160,7 @@ def parse_form(form: Prefilled) -> ChangeRequest | dict[str, str]:
     """Return the change requested in a form, or a dictionary of problems keyed by input name."""
     # Messages say “for 2h”, so that can be typed here, too.
     typed = folded(form.duration).removeprefix("for ")
-    seconds, reason = parse_duration(typed), " ".join(form.reason.split())
+    seconds, reason = parse_duration(typed), one_line(form.reason)
     identities, presets, problem = read_lines(form.lines)
     wrong = {
         "flow": "" if form.flow else "Choose a flow.",
@@ -199,8 +202,8 @@ def _end_in_reason(form: Prefilled) -> str:
     """Return a question if an addition has no end, but its reason ends in one (`… for 2h`)."""
     if form.kind == "remove" or form.duration or form.until:
         return ""
-    words = form.reason.split()[-MOST_END_WORDS:]
-    plain = [folded(word).strip(".,;:!?()[]-") for word in words]
+    words = [word for word in form.reason.split() if any(map(str.isalnum, word))][-MOST_END_WORDS:]
+    plain = [_MARKS.sub("", folded(word)) for word in words]
     for at, word in enumerate(plain):
         rest = plain[at + 1 :]
         if word in EXAMPLES and (end := ENDS[word](rest)) and end[1] == len(rest):
@@ -224,7 +227,8 @@ def end_of(time_zone: str, requested: ChangeRequest, now: datetime) -> datetime 
     """Return the fixed end of the requested access, if any. Typed times are in `time_zone`."""
     if requested.until is None:
         return None
-    zone = zone_of(time_zone)
+    # The form's date picker says exactly when, whatever the zone.
+    zone = zone_of(time_zone if isinstance(requested.until, LocalTime) else "UTC")
     if zone is None:
         problem = f"I don't recognize your time zone ({time_zone}), so I can't tell when that is."
         raise misuse("add", problem)
