@@ -18,6 +18,7 @@ from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import Message
 from bot.slack.messages.paging import FIRST, Page, Wanted
 from bot.slack.parse import asks_for_help, read_words, refuse_endless, unknown
+from bot.spelling import visible
 
 LONGEST_RESOURCE = 100
 # A path under /v3 that can't leave /v3 or change the request.
@@ -56,7 +57,7 @@ def parse_emailkey(typed: str) -> EmailKeyRequest:
         case ["templates" | "check" as form]:
             return EmailKeyRequest(form)
         case ["check", *_]:
-            typed_name = " ".join(word.text for word in words[1:])
+            typed_name = visible(" ".join(word.text for word in words[1:]))
             resource = typed_name.strip("/").removeprefix("v3/")
             if len(resource) <= LONGEST_RESOURCE and RESOURCE.fullmatch(resource):
                 return EmailKeyRequest("check", resource)

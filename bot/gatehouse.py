@@ -12,6 +12,7 @@ from bot.permissions import LEAST_ROLE, Permission, Person, Role
 from bot.slack.messages import text
 from bot.slack.messages.block_kit import Message
 from bot.slack.parse import asks_for_help, read_words, refuse_endless, unknown
+from bot.spelling import visible
 
 COUNTS = {str(count): count for count in range(1, 51)}
 
@@ -34,8 +35,8 @@ def parse_gatehouse(typed: str) -> GatehouseRequest:
         case ["whoami" | "status" | "audit" as form]:
             return GatehouseRequest(form)
         # Compare the text as typed, because keywords lose their leading dashes.
-        case ["audit", _] if words[1].text in COUNTS:
-            return GatehouseRequest("audit", COUNTS[words[1].text])
+        case ["audit", _] if (count := visible(words[1].text)) in COUNTS:
+            return GatehouseRequest("audit", COUNTS[count])
         case ["audit", *_]:
             raise GATEHOUSE.misuse("Choose 1 to 50 entries.", "audit")
     raise unknown(GATEHOUSE, words)

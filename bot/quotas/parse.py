@@ -6,6 +6,7 @@ from typing import Literal
 from bot.commands import RATELIMITS
 from bot.quotas.rules.limits import Plan
 from bot.slack.parse import asks_for_help, name_in, read_words, refuse_endless
+from bot.spelling import folded
 
 _PLANS = ", ".join(plan.value for plan in Plan)
 
@@ -36,7 +37,7 @@ def parse_ratelimits(text: str) -> RatelimitsRequest:
         return RatelimitsRequest("one", name_in(text, 0, words))
     if len(words) < 3:  # noqa: PLR2004 - "plan", the organization and the plan
         raise RATELIMITS.misuse(f"Which organization, and which plan ({_PLANS})?", "plan")
-    wanted = words[-1].text.casefold()
+    wanted = folded(words[-1].text)
     if wanted not in set(Plan):
         raise RATELIMITS.misuse(f"The last word must be a plan: {_PLANS}.", "plan")
     name = name_in(text[: words[-2].end], words[0].end, words[1:-1])

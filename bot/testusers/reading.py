@@ -20,7 +20,7 @@ from bot.slack.messages import block_kit
 from bot.slack.messages.block_kit import Message, SlackBlock
 from bot.slack.messages.paging import Page, Wanted, last_page
 from bot.slack.people import People
-from bot.spelling import folded
+from bot.spelling import folded, visible
 from bot.testusers import store
 from bot.testusers.lists import read_list
 from bot.testusers.messages import pages
@@ -193,9 +193,9 @@ def suggestions(bot: Parts, person: Person, typed: str) -> list[SlackBlock]:
 
     If no flow matches, the only option is a typed SID.
     """
-    typed = typed.strip()
+    typed = visible(typed.strip())
     flows = [(f"{alias} ({sid})", alias, sid) for alias, sid in sorted(bot.flows.sids.items())]
-    matching = [flow for flow in flows if typed.casefold() in flow[0].casefold()]
+    matching = [flow for flow in flows if folded(typed) in folded(flow[0])]
     if not matching and is_flow_sid(typed):
         matching = [(typed, typed, typed)]
     options = list[SlackBlock]()

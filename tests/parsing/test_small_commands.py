@@ -50,6 +50,7 @@ def test_orgs(typed, kind, words):
         ("x" * 400, RatelimitsRequest("one", "x" * 400)),
         ("Check\u00a0Café Zoë", RatelimitsRequest("check", "Café Zoë")),
         ("plan 1 standard", RatelimitsRequest("plan", "1", Plan.STANDARD)),
+        ("pl\u200ban 1 stan\u200bdard\u2060", RatelimitsRequest("plan", "1", Plan.STANDARD)),
         ("plan Café Zoë Nord PREMIUM", RatelimitsRequest("plan", "Café Zoë Nord", Plan.PREMIUM)),
         ('plan "free plan" free', RatelimitsRequest("plan", "free plan", Plan.FREE)),
     ],
@@ -63,6 +64,7 @@ def test_ratelimits(typed, parsed):
     [
         ("  Check  ", EmailKeyRequest("check", "templates")),
         ("check “scopes”", EmailKeyRequest("check", "scopes")),
+        ("check\u200b sco\u200bpes\u2060", EmailKeyRequest("check", "scopes")),
         ("check user/profile", EmailKeyRequest("check", "user/profile")),
         ("check /v3/templates", EmailKeyRequest("check", "templates")),
         (f"check {'x' * 100}", EmailKeyRequest("check", "x" * 100)),
@@ -92,6 +94,7 @@ def test_resource_cannot_lead_anywhere_else(resource):
         ("audit", "audit", 10),
         ("audit 1", "audit", 1),
         ("audit 50", "audit", 50),
+        ("audit\u200b 5\u200b", "audit", 5),
     ],
 )
 def test_gatehouse(typed, kind, count):

@@ -210,6 +210,16 @@ async def test_unknown_word_is_named_the_same_way_everywhere(world):
         assert said in (await world.ask(OTTO, command, typed)).all_text
 
 
+@pytest.mark.parametrize(
+    "flow", ["wel\u200bcome", "WELCOME\u2060", "\uff37elcome", f"{WELCOME}\u200b"]
+)
+async def test_a_flow_is_recognized_however_it_is_typed(world, flow):
+    answer = await world.ask(OTTO, "/testusers", f"list {flow}")
+    assert "*welcome* has no test users yet" in answer.all_text
+    card = await world.asked(f"add {flow} +15550100")
+    assert "add `+15550100` to *welcome*" in card.all_text
+
+
 async def test_word_before_a_subcommand_is_no_typo(world):
     answer = await world.ask(OTTO, "/testusers", "please add welcome +15550100")
     assert "Unknown subcommand “please”." in answer.all_text

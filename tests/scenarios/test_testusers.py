@@ -229,6 +229,20 @@ async def test_a_pasted_sid_is_offered_and_a_viewer_gets_no_form(world):
     assert "You need the operator role" in (await world.ask(VERA, "/testusers")).all_text
 
 
+@pytest.mark.parametrize("typed", ["wel\u200bcome", "W\u00e9lcome", f"{WELCOME.lower()}\u2060"])
+async def test_the_type_ahead_ignores_case_accents_and_what_cannot_be_seen(world, typed):
+    view = await world.opened_form()
+    offered = await world.slack.suggest(OTTO, view, "Flow", typed)
+    assert [item["value"] for item in offered] == ["welcome"]
+
+
+async def test_a_picked_date_counts_whatever_the_time_zone(world):
+    world.slack.workspace.people[OTTO].tz = "America/Atlantis"
+    picked = int(world.clock.now().timestamp()) + 86_400
+    await fill_in(world, Flow="welcome", Identities="+1", Until=picked)
+    assert f"until <!date^{picked}" in (await world.card()).all_text
+
+
 async def test_a_viewer_sees_the_last_four_characters(world):
     await world.applied("add welcome +15550100 because of the demo")
     await world.asked("remove welcome +15550100")

@@ -4,7 +4,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bot.flows.rules.identities import plain
 from bot.ids import FLOW_SID
+from bot.spelling import visible
 
 
 @dataclass(frozen=True)
@@ -26,11 +28,17 @@ class Flow:
 
 
 def find_flow(typed: str, aliases: Mapping[str, str]) -> Flow | None:
-    """Return the flow with this alias or SID, ignoring case, or None if the text is neither."""
+    """Return the flow with this alias or SID, or None if the text is neither.
+
+    Differences in case, Unicode form and characters that can't be seen are ignored.
+    """
+    if typed in aliases:
+        return Flow(aliases[typed], typed)
     for alias, sid in aliases.items():
-        if typed == alias or typed.casefold() in (alias.casefold(), sid.casefold()):
+        if plain(typed) in (plain(alias), plain(sid)):
             return Flow(sid, alias)
-    return Flow(typed) if is_flow_sid(typed) else None
+    sid = visible(typed)
+    return Flow(sid) if is_flow_sid(sid) else None
 
 
 def is_flow_sid(text: str) -> bool:
