@@ -4,6 +4,7 @@ The commands are `gatehouse audit verify` and `gatehouse audit export`.
 """
 
 import json
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -70,7 +71,8 @@ async def export_audit(settings: Settings, since: int) -> int:
     """Print the entries after the position `since` as JSON lines. Return the exit status."""
 
     async def export(database: Database) -> int:
-        position = since
+        # Databases have no larger numbers.
+        position = min(since, sys.maxsize)
         while True:
             async with database.read_only() as tx:
                 entries = await audit.after(tx, position)

@@ -43,6 +43,11 @@ async def test_audit_of_a_change_is_intact_and_can_be_exported(world, capsys):
     assert actions[:2] == ["request.created", "request.approved"]
 
 
+async def test_export_begins_after_any_number(world, capsys):
+    assert await export_audit(read_settings(world.environment), 10**30) == 0
+    assert capsys.readouterr().out == ""
+
+
 async def test_each_entry_is_one_line_of_the_log(world, capsys):
     stream = io.StringIO()
     with logging_as_before():
