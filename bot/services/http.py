@@ -6,12 +6,13 @@ import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
 import aiohttp
 import structlog
+from aiohttp.client_proto import ResponseHandler
 from yarl import URL
 
 from bot.errors import GatehouseError
@@ -119,6 +120,8 @@ async def open_session() -> AsyncIterator[aiohttp.ClientSession]:
     connector = aiohttp.TCPConnector(
         ssl=tls_context(), limit=0, keepalive_timeout=30, ttl_dns_cache=DNS_SECONDS
     )
+    protocol = partial(HeadersFirst, loop=asyncio.get_running_loop())
+    connector._factory = protocol  # type: ignore[assignment]  # noqa: SLF001 - not a setting
     jar = aiohttp.DummyCookieJar()
     async with aiohttp.ClientSession(
         connector=connector,
@@ -134,6 +137,23 @@ async def open_session() -> AsyncIterator[aiohttp.ClientSession]:
         timeout=aiohttp.ClientTimeout(total=TOTAL_SECONDS, sock_connect=CONNECT_SECONDS),
     ) as session:
         yield session
+
+
+class HeadersFirst(ResponseHandler):
+    """Receives responses. If a body isn't valid HTTP, the headers before it are still read.
+
+    aiohttp would drop headers that arrived together with such a body, so a 429 would be unknown.
+    Otherwise, the body would never end.
+    """
+
+    def data_received(self, data: bytes) -> None:
+        """Parse the headers before what follows them."""
+        headers, end, rest = data.partition(b"\r\n\r\n")
+        super().data_received(headers + end)
+        if rest:
+            super().data_received(rest)
+        if self.exception() is not None and self._payload and not self._payload.is_eof():
+            self._payload.set_exception(aiohttp.ClientPayloadError("not valid HTTP"))
 
 
 class CheckedRequest(aiohttp.ClientRequest):

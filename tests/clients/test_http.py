@@ -347,6 +347,46 @@ async def test_a_429_that_cannot_be_decompressed_is_a_429(bench: Bench, encoding
 
 
 @pytest.mark.parametrize(
+    "rest",
+    [
+        "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
+        "Transfer-Encoding: chunked\r\n\r\n{}",
+        "Content-Length: 2\r\n\r\n{} and more",
+        "Content-Length: 0\r\n\r\n<html>Too many requests</html>",
+    ],
+)
+async def test_a_429_whose_body_is_not_http_is_a_429(bench: Bench, rest: str) -> None:
+    attempts = FakeAttempts()
+    async with RawServer(f"HTTP/1.1 429 X\r\n{rest}".encode()).running() as server:
+        with pytest.raises(RateLimited):
+            await bench.request(a_call(server.url), attempts)
+    assert attempts.events == ["open", "responded", None, RateLimited]
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.01])
+async def test_a_body_that_is_not_http_is_not_waited_for(bench: Bench, pause: float) -> None:
+    async def break_off(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        await asyncio.sleep(pause)
+        assert request.transport is not None
+        request.transport.write(b"zz\r\n{}\r\n")
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with web_server(break_off) as url:
+        with pytest.raises(ServiceUnreachable, match="closed the connection early"):
+            await bench.request(a_call(url, "POST"))
+
+
+@pytest.mark.parametrize("rest", [" and more", "\r\n", "HTTP/1.1 200 OK\r\n\r\n"])
+async def test_what_follows_an_answer_is_ignored(bench: Bench, rest: str) -> None:
+    async with RawServer(OK + rest.encode()).running() as server:
+        assert await bench.request(a_call(server.url)) == b"{}"
+
+
+@pytest.mark.parametrize(
     ("name", "pack"),
     [
         ("gzip", gzip.compress),

@@ -145,6 +145,22 @@ async def test_a_compressed_answer_is_not_larger_than_others(gateway):
         assert await gateway.status(ITEMS) == status
 
 
+@pytest.mark.parametrize("status", [204, 304])
+@pytest.mark.parametrize(
+    "rest", ["Content-Length: 2\r\n\r\n{}", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"]
+)
+async def test_a_body_where_none_may_be_is_left_out(gateway, status, rest):
+    async def answer(request, _body):
+        request.transport.write(f"HTTP/1.1 {status} X\r\n{rest}".encode())
+        await asyncio.sleep(0)
+        request.transport.close()
+        return web.Response()
+
+    gateway.upstream.answer = answer
+    async with gateway.call(ITEMS) as response:
+        assert (response.status, await response.read()) == (status, b"")
+
+
 async def test_client_changes_its_host_and_nothing_else(gateway):
     for path, at in (("inventory/v1/items", "/v1/items"), ("inventory/v3/a", "/v3/a")):
         assert await gateway.status(f"/eu/{path}?organization_id={EU}") == 200
