@@ -76,9 +76,9 @@ def settings_from(sources: Sources) -> Settings:
     Raises:
         SettingsError: Some settings are invalid or missing. The error names all of them.
     """
-    problems = [*_removed(sources), *_unknown(sources)]
-    values = {name: value for name, value in sources.table.items() if name in Settings.model_fields}
-    values |= _in_environment(sources.environment)
+    problems = [*_removed(sources)]
+    values = {**sources.table, **_in_environment(sources.environment)}
+    values.pop(APPROVERS, None)
     wrong: set[str] = set()
     try:
         settings = Settings.model_validate(values)
@@ -122,6 +122,8 @@ def _innermost(details: Sequence[ErrorDetails]) -> Iterator[ErrorDetails]:
 def _wrong_value(sources: Sources, error: ErrorDetails) -> str:
     """Return the error line for a validation error."""
     name, *parts = [str(part) for part in error["loc"] if part != "[key]"]
+    if name not in Settings.model_fields:
+        return _unknown(sources, name)
     if parts and name in sources.table and _is_moved(name, *parts):
         table = ".".join(map(_printed, (name, *parts[:-1])))
         return (
@@ -202,14 +204,13 @@ def _removed(sources: Sources) -> Iterator[str]:
     )
 
 
-def _unknown(sources: Sources) -> Iterator[str]:
-    """Yield an error line for each key of the file that isn't a setting."""
-    for name in sources.table.keys() - {*Settings.model_fields, APPROVERS}:
-        meant = "".join(
-            f" Did you mean {near}? (example: {in_toml(near)})"
-            for near in closest(name, Settings.model_fields)
-        )
-        yield f"{_printed(name)} in {sources.file} is not a setting.{meant}"
+def _unknown(sources: Sources, name: str) -> str:
+    """Return the error line for a key of the file that isn't a setting."""
+    meant = "".join(
+        f" Did you mean {near}? (example: {in_toml(near)})"
+        for near in closest(name, Settings.model_fields)
+    )
+    return f"{_printed(name)} in {sources.file} is not a setting.{meant}"
 
 
 def _mistyped(environment: Mapping[str, str]) -> list[str]:
