@@ -15,13 +15,16 @@ from bot.settings import Settings
 from bot.slack.client import SlackClient
 from bot.store.engine import Database
 
+Listed = dict[str, Sequence[Organization]]
+"""The organizations that a check listed, by data center."""
+
 
 @dataclass(frozen=True)
 class CheckParts:
     """The parts of the bot that the checks use. Tests can pass a smaller object.
 
     If `can_count` is False, the database can't count calls, so none is made to the inventory
-    service. `listed` has the organizations that a check listed, by data center.
+    service.
     """
 
     settings: Settings
@@ -34,7 +37,7 @@ class CheckParts:
     metrics: Metrics
     services: ServiceLog
     can_count: bool = True
-    listed: dict[str, Sequence[Organization]] = field(default_factory=dict)
+    listed: Listed = field(default_factory=dict)
 
 
 Check = Callable[[CheckParts], Awaitable[Sequence[Finding]]]

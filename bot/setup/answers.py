@@ -1,12 +1,12 @@
 """Turns answers into settings: adds presets, exchanges codes, and leaves out what was refused."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from bot.check import checking
-from bot.checks.parts import CheckParts
+from bot.checks.parts import Check, Listed
 from bot.checks.rules import Finding
 from bot.configured import flow_client
 from bot.ops.clock import SystemClock
@@ -19,12 +19,11 @@ from bot.settings import Settings, SettingsError, settings_from
 from bot.settings.model import SERVICES, OAuthSettings, ServiceName, secrets_in
 from bot.settings.sources import Sources
 from bot.setup.names import Workspace, look_up
-from bot.setup.vendors import OTHER, PRESETS
+from bot.setup.vendors import PRESETS
 from bot.slack.manifest import manifest_link
 
 Table = dict[str, Any]
 """Settings by the names and in the form of the settings file."""
-Result = TypeVar("Result")
 
 
 def check_settings(table: Mapping[str, object]) -> Settings:
@@ -32,10 +31,10 @@ def check_settings(table: Mapping[str, object]) -> Settings:
     return settings_from(Sources({}, table=table))
 
 
-async def tried(settings: Settings, check: Callable[[CheckParts], Awaitable[Result]]) -> Result:
-    """Return the result of a check. It creates no database file."""
+async def tried(settings: Settings, check: Check) -> tuple[Sequence[Finding], Listed]:
+    """Return the findings of a check, and what it listed. It creates no database file."""
     async with checking(settings) as (parts, _):
-        return await check(parts)
+        return await check(parts), parts.listed
 
 
 def workspace_of(table: Table) -> Workspace:
@@ -55,20 +54,18 @@ def link_of(url: str | None, *, is_socket: bool) -> str:
 def with_presets(table: Table, setup: Mapping[str, Any]) -> Table:
     """Return the settings of the vendors that `setup` names, and the settings in the table."""
     problems = [f"setup → {key} is not a known key." for key in setup.keys() - {"url", *PRESETS}]
-    vendors = dict.fromkeys(PRESETS, OTHER)
     settings: Table = {}
     for service, presets in PRESETS.items():
         vendor = presets.get(setup.get(service, "other"))
         if vendor is None:
             problems.append(f"setup → {service} must be one of: {', '.join(presets)}.")
         elif any(name.lower() in table for name in SERVICES[service]):
-            vendors[service] = vendor
             settings |= vendor.settings
+            if vendor.token_url:
+                for name, oauth in _oauth_in(table).items():
+                    oauth.setdefault("token_url", vendor.token_url_of(name))
     if problems:
         raise SettingsError(problems)
-    for name, oauth in _oauth_in(table).items():
-        if url := vendors["inventory"].token_url_of(name):
-            oauth.setdefault("token_url", url)
     return {**settings, **table}
 
 
@@ -134,13 +131,14 @@ async def _refresh_token(data_center: str, oauth: OAuthSettings) -> str:
     raise SettingsError([f"{data_center}: {problem}"])
 
 
-async def flows_of(parts: CheckParts) -> dict[str, str]:
+async def flows_of(settings: Settings) -> dict[str, str]:
     """Return flow names keyed by SID, or {} if the account can't list its flows."""
-    client = flow_client(parts.settings, parts.http)
-    try:
-        return await client.names() if client else {}
-    except ServiceError:
-        return {}
+    async with checking(settings) as (parts, _):
+        client = flow_client(settings, parts.http)
+        try:
+            return await client.names() if client else {}
+        except ServiceError:
+            return {}
 
 
 def leave_out(table: Table, findings: Iterable[Finding]) -> list[str]:

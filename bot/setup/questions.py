@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
-from bot.checks.parts import Check, CheckParts
-from bot.checks.rules import Finding
+from bot.checks.parts import Check, Listed
 from bot.checks.services import email, flows, inventory
 from bot.checks.slack import app_token, channels, roles
 from bot.ops.redaction import on_one_line
@@ -70,7 +69,6 @@ REST = {
 }
 Taken = TypeVar("Taken")
 Row = TypeVar("Row")
-Listed = Mapping[str, Sequence[Organization]]
 
 
 def ask(rest: Table) -> tuple[Table, list[str]]:
@@ -138,12 +136,8 @@ class _Questions:
             SettingsError: There's a problem with one of these codes or subjects. Without words,
                 every problem counts.
         """
-
-        async def look(parts: CheckParts) -> tuple[Sequence[Finding], Listed]:
-            return await check(parts), parts.listed
-
         checked = check_settings({**REST, **self.table, **settings})
-        findings, listed = asyncio.run(tried(checked, look))
+        findings, listed = asyncio.run(tried(checked, check))
         problems = [
             row.sentence
             for row in findings
@@ -268,7 +262,7 @@ class _Questions:
         self._take_credential("flow", settings, flows)
         if vendor is not TWILIO:
             return {}
-        return asyncio.run(tried(check_settings(self.table), flows_of))
+        return asyncio.run(flows_of(check_settings(self.table)))
 
     def _flows(self, names: Mapping[str, str]) -> None:
         question = "Which flows? Enter alias=SID, such as welcome=FW0123… (leave empty for none)"
