@@ -64,12 +64,12 @@ async def app_token(parts: CheckParts) -> list[Finding]:
 async def channels(parts: CheckParts) -> list[Finding]:
     """Check that the bot can post to all channels, and that those for cards are private."""
     settings = parts.settings
-    cards = {policy.channel for policy in settings.flow_policies.values()} - {None}
+    cards = filter(None, (policy.channel for policy in settings.flow_policies.values()))
     return await asyncio.gather(
         _channel(parts, Part.ALERTS_CHANNEL, settings.alerts_channel),
         *(
-            _channel(parts, Part.APPROVALS_CHANNEL, str(channel))
-            for channel in sorted({settings.approvals_channel, *map(str, cards)})
+            _channel(parts, Part.APPROVALS_CHANNEL, channel)
+            for channel in sorted({settings.approvals_channel, *cards})
         ),
     )
 
