@@ -80,10 +80,14 @@ class DatabaseClock:
                 newest = await tx.connection.scalar(select(func.max(quota_calls.c.reserved_at)))
                 now = ahead + self.clock.since_boot()
                 stored = ahead + max(0.0, (newest or 0.0) - now)
-            step = ahead - stored - self._drift
+            steps = [ahead - stored - self._drift]
             if stored != self._stored:
                 # Another process has stored this drift, or an earlier commit was unknown.
-                step = min(step, ahead - stored, key=abs)
+                steps.append(ahead - stored)
+            if not math.isnan(self._stored):
+                # Another machine can have mistaken a drift that it didn't follow for a correction.
+                steps.append(ahead - self._stored - self._drift)
+            step = min(steps, key=abs)
             if step >= LEAST_STEP_SECONDS or step <= -LEAST_STEP_BACK_SECONDS:
                 log.warning("quota.clock_corrected", seconds=round(step, 3))
                 await ledger.move(tx, step)

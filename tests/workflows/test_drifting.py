@@ -3,8 +3,10 @@
 import pytest
 
 from bot.quotas import clock as clocks
+from bot.quotas.guard import Guard
+from bot.tasks import Tasks
 from tests.conftest import BOTH
-from tests.workflows.test_corrected import Bot, CorrectedClock
+from tests.workflows.test_corrected import KEY, PERSON, TERMS, Bot, CorrectedClock
 
 
 @pytest.fixture
@@ -36,3 +38,42 @@ async def test_a_drift_that_another_process_has_stored_moves_no_call(database, c
         for process in (0, 1):
             await bot.call(process)
     assert moved == []
+
+
+class OtherMachine:
+    """The clock of another machine, whose time since boot lags behind."""
+
+    boot = "another machine"
+
+    def __init__(self, clock: CorrectedClock) -> None:
+        self._clock = clock
+        self.lag = 0.0
+
+    def __getattr__(self, name: str):
+        return getattr(self._clock, name)
+
+    def since_boot(self) -> float:
+        return self._clock.since_boot() - self.lag
+
+
+async def call_from(database, clock) -> None:
+    async with Guard(database, clock, TERMS, Tasks()).call(KEY, PERSON) as grant:
+        await grant.responded()
+
+
+@pytest.mark.parametrize("database_url", BOTH, indirect=True)
+async def test_what_another_machine_mistook_for_a_correction_frees_no_slot(database, clock, moved):
+    bot, machine = Bot(database, clock, restarts=False), OtherMachine(clock)
+    await call_from(database, machine)
+    await bot.call()
+    clock.advance(900)
+    machine.lag = 9.0
+    await bot.call()
+    # Its earlier process is gone, so nobody has followed this drift.
+    await call_from(database, machine)
+    assert moved == [pytest.approx(9.0)]
+    for _ in range(20):
+        clock.advance(60)
+        clock.off += 0.1
+        await bot.call()
+    assert moved == [pytest.approx(9.0)]
