@@ -282,7 +282,7 @@ class Process:
             refresh_home=redraw,
         )
         messages = RequestMessages(bot)
-        self.client, quotas, self.home = self._quotas(database, clock)
+        self.client, quotas, self.home = self._quotas(database, clock, bot.flows)
         cards = {**messages.cards, **quotas.cards}
         notes = {**messages.notes, **quotas.notes}
         sender = Sender(database, outside.slack, cards, notes)
@@ -304,7 +304,9 @@ class Process:
             await self._jobs.plan(tx)
         self.quotas, self.bot = quotas, bot
 
-    def _quotas(self, database: Database, clock: VirtualClock) -> tuple[Client, Quotas, Home]:
+    def _quotas(
+        self, database: Database, clock: VirtualClock, flows: aliases.Flows
+    ) -> tuple[Client, Quotas, Home]:
         parts = database, clock, TERMS, Tasks()
         guard = WatchedGuard(self._outside.inventory, self._outside.reader, *parts)
         client = Client(self._outside.inventory, Turns(guard, CLIENTS))
@@ -317,6 +319,7 @@ class Process:
             directory,
             quotas.ratelimits,
             self._outside.homes,
+            flows,
             default_settings().approvals_channel,
         )
         return client, quotas, home
