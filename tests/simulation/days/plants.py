@@ -3,7 +3,6 @@
 The option `--plant NAME` selects the fault.
 """
 
-import hashlib
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,11 +24,12 @@ from bot.quotas.guard import _Call
 from bot.quotas.rules.quota import Blocks
 from bot.quotas.store import incidents, ledger
 from bot.services.credentials import OAuthCredential
+from bot.slack import received_events
 from bot.slack.sender import Sender
 from bot.store import jobs
 from bot.store.job_loop import Lease
 from bot.tasks import Flights
-from bot.testusers import applying, asking, deciding, store
+from bot.testusers import applying, deciding, store
 from bot.testusers.rules.applying import Waiting
 from bot.testusers.rules.review import review
 from tests.simulation.days.processes import Server
@@ -94,7 +94,7 @@ def message_lost_with_slack() -> None:
 @_plant
 def delivery_not_recognised() -> None:
     """If Slack delivers a command twice, the bot creates two requests."""
-    asking.sha256 = lambda _: hashlib.sha256(uuid.uuid4().bytes)  # type: ignore[attr-defined]
+    received_events.current_digest = lambda: uuid.uuid4().hex  # type: ignore[attr-defined]
 
 
 @_plant
