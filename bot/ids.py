@@ -3,7 +3,7 @@
 import re
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 FLOW_SID = r"FW[0-9a-fA-F]{32}"
 
@@ -19,6 +19,14 @@ def like(pattern: str, problem: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
+def _filled(value: tuple[object, ...]) -> tuple[object, ...]:
+    if not value:
+        raise ValueError("must not be empty")
+    return value
+
+
+# Unlike a minimum length, this doesn't count an entry that is wrong as one that is missing.
+NotEmpty = AfterValidator(_filled)
 ChannelId = Annotated[
     str,
     like(
@@ -30,5 +38,5 @@ SlackId = Annotated[
     str, like(r"\*|[UWS]\w*", "is not a user ID (U…, W…), a group ID (S…) or *. A name isn't an ID")
 ]
 NamedId = Annotated[SlackId, like(r"(?!\*$).*", "can't be *, so list people or groups")]
-NamedIds = Annotated[tuple[NamedId, ...], Field(min_length=1)]
+NamedIds = Annotated[tuple[NamedId, ...], NotEmpty]
 FlowSid = Annotated[str, Field(pattern=f"^{FLOW_SID}$")]

@@ -84,7 +84,7 @@ def settings_from(sources: Sources) -> Settings:
         settings = Settings.model_validate(values)
     except ValidationError as error:
         details = error.errors()
-        problems += [_wrong_value(sources, detail) for detail in _innermost(details)]
+        problems += [_wrong_value(sources, detail) for detail in details]
         wrong = {str(detail["loc"][0]) for detail in details}
         right = {name: value for name, value in values.items() if name not in wrong}
         settings = Settings.model_validate({**PLACEHOLDERS, **right})
@@ -95,7 +95,8 @@ def settings_from(sources: Sources) -> Settings:
     problems += [_line(sources, name, problem) for name, problem in between if name not in wrong]
     problems += _mistyped(sources.environment)
     if problems:
-        raise SettingsError(problems)
+        # What stands in the wrong place can be wrong twice, as a key and by its value.
+        raise SettingsError(list(dict.fromkeys(problems)))
     return settings
 
 
@@ -108,15 +109,6 @@ def _in_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 # The lines of errors
-
-
-def _innermost(details: Sequence[ErrorDetails]) -> Iterator[ErrorDetails]:
-    """Yield the errors, except those of a list that contains another error."""
-    places = [detail["loc"] for detail in details]
-    for detail in details:
-        place = detail["loc"]
-        if not any(other != place and other[: len(place)] == place for other in places):
-            yield detail
 
 
 def _wrong_value(sources: Sources, error: ErrorDetails) -> str:

@@ -21,7 +21,7 @@ from pydantic_core import from_json
 from yarl import URL
 
 from bot.approvals.rules import EVERY_FLOW, FlowPolicy, Number
-from bot.ids import ChannelId, FlowSid, NamedId, SlackId, like
+from bot.ids import ChannelId, FlowSid, NamedId, NotEmpty, SlackId, like
 from bot.ops.secrets import is_loopback
 from bot.permissions import Policy, Role
 from bot.store.postgres import SCHEMES, connection_parameters
@@ -266,13 +266,13 @@ class ClientSettings(_Part):
     ]
     organizations: Annotated[
         tuple[str, ...],
-        Field(min_length=1),
+        NotEmpty,
         BeforeValidator(lambda value: ["*"] if value == "*" else value),
     ] = ()
-    methods: Annotated[tuple[Method, ...], Field(min_length=1)] = ("GET",)
+    methods: Annotated[tuple[Method, ...], NotEmpty] = ("GET",)
     share: float = Field(default=1.0, gt=0, le=1, strict=True)
     owner: Annotated[str, like(r"[UW]\w*", "is not a user ID (U…, W…)")] | None = None
-    flows: Annotated[tuple[str, ...], Field(min_length=1)] = ()
+    flows: Annotated[tuple[str, ...], NotEmpty] = ()
     auto: Annotated[bool, Field(strict=True)] = False
 
     def problem(self) -> str | None:
