@@ -35,7 +35,7 @@ from bot.store.postgres import NOW
 from bot.store.tables import outbox_messages
 from bot.store.types import UtcDateTime
 from bot.testusers.rules.applying import ListChangePlan, Post
-from bot.testusers.rules.people import Access, RequestPerson
+from bot.testusers.rules.people import Access, Did, RequestPerson
 from bot.testusers.rules.requests import Request, Who
 from bot.testusers.tables import HAS_ACCESS, flow_posts, has_access, request_people, requests
 
@@ -225,13 +225,18 @@ async def requests_of(
 
 
 async def count_by_rule(tx: Transaction, slack_user_id: str, rule_id: str, since: datetime) -> int:
-    """Count a person's requests that a rule approved since this time, excluding failed requests."""
+    """Count a person's requests that a rule approved since this time.
+
+    Failed requests that have changed nothing are excluded.
+    """
+    of_request = request_people.c.request_id == requests.c.id
+    has_effect = select(request_people).where(of_request, request_people.c.did == Did.MADE).exists()
     return await _count(
         tx,
         requests.c.requester_id == slack_user_id,
         requests.c.decided_by_id == rule_id,
         requests.c.created_at >= since,
-        requests.c.state != State.FAILED,
+        (requests.c.state != State.FAILED) | has_effect,
     )
 
 

@@ -12,7 +12,7 @@ from bot.store.engine import Database
 from bot.testusers import asking
 from bot.testusers.parse.command import parse_testusers
 from tests.support.testusers import OTTO as FAKE_OTTO
-from tests.support.testusers import World, default_policy
+from tests.support.testusers import WELCOME, World, default_policy
 from tests.support.world import ADA, OTTO, empty_world, running_world
 
 AUTO = {"from": [OTTO], "longest": "4h", "a_day": 2}
@@ -74,6 +74,20 @@ async def test_the_rule_counts_the_last_24_hours(sqlite_url, clock):
         states.append((await world.ask(f"add welcome +{number} for 2h")).state)
         clock.advance(12 * 3600 + 1)
     assert states == [State.APPLYING, State.PENDING, State.APPLYING]
+    await database.close()
+
+
+async def test_the_rule_counts_a_failed_request_that_gave_somebody_access(sqlite_url, clock):
+    rule = FlowPolicy(auto=AutomaticRule((FAKE_OTTO,), 14_400, 1))
+    database = Database(sqlite_url, clock)
+    world = World(database, clock, policy=default_policy(flow_policies={"*": rule}))
+    world.service.store_without("+2")
+    request = await world.ask("add welcome +1 +2 for 2h")
+    await world.look()
+    world.service.answers = list
+    assert (await world.stored(request)).state is State.FAILED
+    assert world.service.lists[WELCOME] == ["+1"]
+    assert (await world.ask("add welcome +3 for 2h")).state is State.PENDING
     await database.close()
 
 
