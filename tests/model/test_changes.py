@@ -144,6 +144,7 @@ def test_a_mask_leaves_the_last_four_or_what_tells_addresses_apart(
     [
         ("Bob@Example.com", "bob@example.com"),
         ("caf\u00e9@b.c", "cafe\u0301@b.c"),
+        ("caf\u00e9@b.c", "cafe\u034f\u0301@b.c", "caf\u200de\u200d\u0301@b.c"),
         ("whatsapp:+1555", "whatsapp:+\u200b1555", "\uff37hatsapp:+1555", "whatsapp:+1\u200d555"),
         ("Stra\u00dfe@x.y", "STRASSE@x.y"),
         ("a\ufe0fb", "ab", "a\u00adb", "a\U000e0041b"),

@@ -96,7 +96,8 @@ def plain(identity: str) -> str:
     Spellings can differ in case, in Unicode form, in dashes between digits, and in characters that
     can't be seen.
     """
-    composed = unicodedata.normalize("NFKC", with_hyphens(tidy_identity(identity)))
+    # Characters that can't be seen would keep others from being composed.
+    composed = unicodedata.normalize("NFKC", with_hyphens(visible(tidy_identity(identity))))
     # An identity of which nothing can be seen is like no other.
     return visible(unicodedata.normalize("NFKC", composed.casefold())) or identity
 
