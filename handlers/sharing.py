@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from bot.app import Gatehouse
-from bot.errors import Conflict, Refused, SlackError, SlackUnreachable
+from bot.errors import Conflict, Refused, SlackError, SlackRefused, SlackUnreachable
 from bot.permissions import Permission, Person, Role
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import Message
@@ -67,7 +67,7 @@ async def _require_channel(bot: Gatehouse, channel_id: str) -> None:
     """Raise Refused if answers can't be shared in the conversation."""
     try:
         channel = await bot.slack.client.channel(channel_id)
-    except SlackError as error:
+    except SlackRefused as error:
         raise Refused(NOT_SEEN) from error
     if channel.get("is_im") or channel.get("is_mpim"):
         raise Refused(ONLY_HERE)

@@ -90,6 +90,20 @@ async def test_answer_is_not_shared_with_others(world, change, says):
     assert world.slack.workspace.messages(GENERAL) == []
 
 
+@pytest.mark.parametrize("fault", ["ratelimit", "status"])
+async def test_channel_that_slack_does_not_tell_about_is_not_called_unseen(world, fault):
+    faults = world.slack.workspace.faults
+    if fault == "status":
+        faults.status("conversations.info", 503, times=None)
+    else:
+        faults.ratelimit("conversations.info", retry_after=40, times=None)
+    answer = await world.ask(OTTO, "/testusers", "list welcome")
+    refusal = (await world.click(OTTO, answer, SHARE)).all_text
+    assert "Add Gatehouse to the channel" not in refusal
+    assert "Slack can't be reached" in refusal or "Please try again in 40 s" in refusal
+    assert world.slack.workspace.messages(GENERAL) == []
+
+
 async def test_answer_that_slack_limits_promises_no_other_try(world):
     answer = await world.ask(OTTO, "/orgs", "show 10234695")
     world.slack.workspace.faults.ratelimit("response_url", retry_after=5)
