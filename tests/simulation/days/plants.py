@@ -60,7 +60,9 @@ def no_compare_and_set() -> None:
         request, related = await real_lock(tx, request_id, is_locked=is_locked)
         return looked_at.get(request_id, request) if is_locked else request, related
 
-    store.load_request, store.and_related = load_request, and_related
+    # Timers and messages still read what is stored.
+    planted = {"load_request": load_request, "and_related": and_related}
+    deciding.store = SimpleNamespace(**{**vars(store), **planted})  # type: ignore[assignment]
 
 
 @_plant
@@ -115,8 +117,8 @@ def process_clock_trusted() -> None:
     """A process uses its own clock instead of the database server's clock."""
     real = Server.__init__
 
-    def init(self: Any, outside: Any, clock: Any) -> None:
-        real(self, outside, clock)
+    def init(self: Any, outside: Any, clock: Any, longest_seconds: int) -> None:
+        real(self, outside, clock, longest_seconds)
         self._clock = clock
 
     Server.__init__ = init  # type: ignore[method-assign]
