@@ -73,7 +73,7 @@ async def identities_of(bot: Parts, requested: ChangeRequest) -> tuple[str, ...]
     identities = list(requested.identities)
     for name in requested.presets:
         if name not in saved:
-            raise _unknown_preset(name)
+            raise _unknown_preset(name, f" If “@{name}” is a test user, put it in quotes.")
         identities += saved[name].identities
     people = dict[str, str]()
     for identity in identities:
@@ -81,6 +81,5 @@ async def identities_of(bot: Parts, requested: ChangeRequest) -> tuple[str, ...]
     return tuple(people.values())
 
 
-def _unknown_preset(name: str) -> NotFound:
-    quoted = f"If “@{name}” is a test user, put it in quotes."
-    return NotFound(f"There's no preset “@{name}”. See /testusers presets. {quoted}")
+def _unknown_preset(name: str, advice: str = "") -> NotFound:
+    return NotFound(f"There's no preset “@{name}”. See /testusers presets.{advice}")

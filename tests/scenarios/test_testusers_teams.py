@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from datetime import datetime
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -184,6 +184,18 @@ async def test_mine_counts_everybody_and_groups_them_by_request(world):
     assert "People you requested access for* (61)" in mine.all_text
     assert "*60 test users* on *welcome* · until" in mine.all_text
     assert mine.buttons == ["Extend", "Set an end date"]
+
+
+async def test_so_many_people_that_no_button_holds_them_can_be_copied(world):
+    people = [f"+1555{number:07}" for number in range(200)]
+    await world.applied(f"add welcome {' '.join(people)} for 4h")
+    mine = await world.ask(OTTO, "/testusers", "mine")
+    assert "These are too many people for a button" in mine.all_text
+    await world.later(timedelta(hours=3, minutes=5))
+    await world.told(OTTO, "These are too many people for a button")
+    notice = world.slack.workspace.dm(OTTO)[-1]
+    assert notice.buttons == []
+    assert all(one in notice.all_text for one in people)
 
 
 async def test_mine_has_pages(world):

@@ -10,6 +10,7 @@ from bot.slack.messages.block_kit import Message
 from bot.testusers.messages import phrases
 from bot.testusers.messages.card import act_buttons, change_button, extend_buttons
 from bot.testusers.messages.phrases import brief, change_of, flow_name
+from bot.testusers.parse.form import as_line
 from bot.testusers.rules.requests import Asked, Preset, Request
 
 PRESETS_SHOWN = 50
@@ -120,7 +121,10 @@ def _link(card: str) -> str:
 def ending(request: Request, identities: list[str], at: datetime) -> Message:
     """Return the notice that access ends soon, with buttons to extend it."""
     line = f"Access to {flow_name(request.flow)} ends {text.time(at)} for {brief(identities)}."
-    return Message.of(line).plus(*block_kit.row(extend_buttons(request.flow, identities)))
+    buttons, lines = extend_buttons(request.flow, identities), [line]
+    if not buttons:
+        lines += [phrases.TOO_MANY, *block_kit.preformatted("\n".join(map(as_line, identities)))]
+    return Message.of(*lines).plus(*block_kit.row(buttons))
 
 
 def with_next_steps(message: Message, request: Request, card: str | None) -> Message:

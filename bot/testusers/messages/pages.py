@@ -210,7 +210,10 @@ def group_message(group: AccessGroup, reader: Reader) -> Message:
     buttons = extend_buttons(flow, identities)
     if not group.ends_at:
         buttons = form_button("Set an end date", flow, identities)
-    return Message.of(line).plus(*block_kit.row(buttons if reader.asks else []))
+    if not reader.asks:
+        return Message.of(line)
+    more = [] if buttons else [phrases.TOO_MANY]
+    return Message.of(line, *more).plus(*block_kit.row(buttons))
 
 
 def endless(total: int, unread: Mapping[Flow, str]) -> str:

@@ -20,6 +20,10 @@ BRIEF_CHARACTERS = 60
 IDENTITY_CHARACTERS = 300
 RELATED_SHOWN = 3
 NOBODY = "*Nobody can approve this now.* Whoever runs Gatehouse can name more approvers."
+TOO_MANY = (
+    "These are too many people for a button. To change their access, use `/testusers add` for some"
+    " of them at a time."
+)
 JUST_NOW = timedelta(minutes=1)
 MARKS = {
     State.PENDING: ":hourglass: *Waiting for approval*",
