@@ -298,7 +298,8 @@ def _roots(settings: Settings) -> Problems:
     rows += [("apis", name, URL(api.base_url)) for name, api in settings.apis.items()]
     names: dict[object, str] = {}
     for setting, name, root in rows:
-        same = names.setdefault((root.host, root.port, root.path.rstrip("/")), name)
+        host = (root.host or "").removesuffix(".")
+        same = names.setdefault((host, root.port, root.path.rstrip("/")), name)
         if same != name:
             yield setting, f"{name}: has the same address as {same}"
 

@@ -43,11 +43,11 @@ def workspace_of(table: Table) -> Workspace:
     return asyncio.run(look_up(str(table["slack_bot_token"]), str(url)))
 
 
-def link_of(url: str | None, *, is_socket: bool) -> str:
+def link_of(url: object, *, is_socket: bool) -> str:
     """Return the link that creates the app."""
     try:
-        return manifest_link(url or None, socket=is_socket)
-    except (ValueError, TypeError) as error:
+        return manifest_link(str(url or ""), socket=is_socket)
+    except ValueError as error:
         raise SettingsError([f"url: {error}"]) from None
 
 

@@ -267,7 +267,12 @@ def test_id_without_a_data_center_is_answered_with_the_key_to_write():
 
 
 @pytest.mark.parametrize(
-    "same", ["https://inventory.example/v1/", "https://inventory.example:443/v1"]
+    "same",
+    [
+        "https://inventory.example/v1/",
+        "https://inventory.example:443/v1",
+        "https://inventory.example./%76%31",
+    ],
 )
 def test_two_data_centers_have_two_addresses(same):
     centers = {"com": CENTER, "eu": {**CENTER, "base_url": same}}

@@ -93,7 +93,7 @@ WRONG = [
     ("slack_signing_secret", None, 2, "SLACK_SIGNING_SECRET is required unless"),
     ("setup/url", None, 2, "url: "),
     ("setup/url", "http://bot.example.com", 2, "url: Slack calls only https:// addresses"),
-    ("setup/url", 7, 2, "url: "),
+    ("setup/url", 7, 2, "url: Slack calls only https:// addresses"),
     ("setup/inventory", "zoo", 2, "setup → inventory must be one of: zoho, other."),
     ("setup/vendor", "zoho", 2, "setup → vendor is not a known key."),
     ("setup", "zoho", 2, "setup must be a table."),
