@@ -89,7 +89,7 @@ async def test_of_two_equal_requests_the_one_that_made_the_change_keeps_it(world
     second = await world.asked("add welcome +15550100", by=ADA)
     await world.approve(first, "*Applied*")
     # The other card says so before anybody decides.
-    await world.shows(second, "Already on the list")
+    await world.shows(second, "Already on the list", "\n1 test user · this request expires")
     assert second.buttons == ["Approve", "Deny", "Cancel"]
     await world.approve(second, "*Applied*", "Already on the list", by=ABEL)
     assert first.buttons == ["Undo"]

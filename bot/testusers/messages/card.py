@@ -90,7 +90,7 @@ def _card(request: Request, around: Surroundings, limit: int) -> Message:
         *_cut(phrases.quote(request.requested.reason, REASON_CHARACTERS), limit),
         *phrases.warning(around.warning),
     ]
-    facts = " · ".join(_facts(request, around.size))
+    facts = " · ".join(_facts(request, around))
     news = [*_already(request, around), *phrases.also_open(around.related), *_news(request)]
     more = _cut(news, limit)
     approvers = [around.approvers] if around.approvers else []
@@ -130,14 +130,15 @@ def _status(request: Request, needed: int) -> Iterator[str]:
         yield f"*{len(approvers)} of {needed} approvals*{names}"
 
 
-def _facts(request: Request, size: int) -> Iterator[str]:
+def _facts(request: Request, around: Surroundings) -> Iterator[str]:
     """Yield the small print: the list's size, times, and the requester's ID."""
     state, result = request.state, request.result
     before, after = result.size_before, result.size_after
     has_result = request.has_effect or result.applied_at is not None
     if not has_result:
-        effects = [person.effect for person in request.left]
-        before, after = size, size + effects.count(Effect.ADD) - effects.count(Effect.REMOVE)
+        before = around.size
+        effects = [one.effect for one in request.left if one not in around.already]
+        after = before + effects.count(Effect.ADD) - effects.count(Effect.REMOVE)
     if has_result or state in {State.PENDING, State.APPLYING}:
         now = phrases.how_many(after)
         yield now if before == after else f"{before} → {now}"
