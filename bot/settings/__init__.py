@@ -119,7 +119,7 @@ def _wrong_value(sources: Sources, error: ErrorDetails) -> str:
     if parts and name in sources.table and _is_moved(name, *parts):
         table = ".".join(map(_printed, (name, *parts[:-1])))
         return (
-            f"{parts[-1].upper()} in {sources.file} is in the table [{table}]. Move it above the"
+            f"{parts[-1].upper()}{sources.place} is in the table [{table}]. Move it above the"
             f" first table (example: {in_toml(parts[-1].lower())})"
         )
     value = error.get("input")
@@ -157,8 +157,7 @@ def _printed(key: str) -> str:
 def _line(sources: Sources, name: str, problem: str) -> str:
     """Return an error line with the setting's name and place, the problem, and an example."""
     if name in sources.table and name not in _in_environment(sources.environment):
-        place = f" in {sources.file}" if sources.file else ""
-        return f"{name.upper()}{place} {problem} (example: {in_toml(name)})"
+        return f"{name.upper()}{sources.place} {problem} (example: {in_toml(name)})"
     return f"{name.upper()} {problem} (example: {in_environment(name)})"
 
 
@@ -202,7 +201,7 @@ def _unknown(sources: Sources, name: str) -> str:
         f" Did you mean {near}? (example: {in_toml(near)})"
         for near in closest(name, Settings.model_fields)
     )
-    return f"{_printed(name)} in {sources.file} is not a setting.{meant}"
+    return f"{_printed(name)}{sources.place} is not a setting.{meant}"
 
 
 def _mistyped(environment: Mapping[str, str]) -> list[str]:

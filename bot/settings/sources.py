@@ -34,6 +34,11 @@ class Sources:
     file: Path | None = None
     table: Mapping[str, object] = field(default_factory=dict)
 
+    @property
+    def place(self) -> str:
+        """Where the file's settings stand, for a sentence after their name."""
+        return f" in {self.file}" if self.file else ""
+
 
 def find_sources(environment: Mapping[str, str]) -> Sources:
     """Read the settings file, if there is one.

@@ -97,9 +97,10 @@ WRONG = [
     ("setup/inventory", "zoo", 2, "setup → inventory must be one of: zoho, other."),
     ("setup/vendor", "zoho", 2, "setup → vendor is not a known key."),
     ("setup", "zoho", 2, "setup must be a table."),
-    ("aprovers", ["@ada"], 2, "aprovers in"),
+    ("aprovers", ["@ada"], 2, "aprovers is not a setting."),
     ("alerts_channel", "#alarts", 2, "Gatehouse can't see a channel named “#alarts”"),
     ("alerts_channel", "alerts", 2, "“alerts” is not a channel ID"),
+    ("alert_channel", "C1", 2, "alert_channel is not a setting. Did you mean alerts_channel?"),
     ("approvals_channel", "#alerts", 1, "is public"),
     (
         "roles/approver",
