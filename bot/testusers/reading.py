@@ -58,6 +58,7 @@ async def listed(bot: Parts, person: Person, wanted: Wanted) -> Message:
     The search text matches only the part of each identity that the person is allowed to see.
     """
     reads, flow = await reader(bot, person), bot.flows.named(wanted.flow)
+    reads = replace(reads, asks=bot.people.may(person, Permission.REQUEST, flow.sid))
     searched, matching = folded(wanted.text), list[Entry]()
     for entry in await _entries(bot, flow):
         if searched in folded(entry.identity if reads.sees_identities else mask(entry.identity)):

@@ -76,6 +76,12 @@ async def test_the_form_offers_only_flows_that_the_person_can_ask_for(limited):
     assert limited.cards() == []
 
 
+async def test_only_requesters_are_offered_a_change_below_the_list(limited):
+    for user, is_offered in ((OTTO, True), (ADA, False)):
+        answer = await limited.ask(user, "/testusers", "list welcome")
+        assert ("Change…" in answer.buttons) is is_offered
+
+
 async def test_only_requesters_extend_and_undo(limited):
     card = await limited.applied("add welcome +1 for 90m")
     mine = await limited.ask(OTTO, "/testusers", "mine")
