@@ -114,6 +114,11 @@ class SteadyLoop(asyncio.SelectorEventLoop):
         """Return the loop's current time in seconds."""
         return self.steady_time()
 
+    @property
+    def is_busy(self) -> bool:
+        """True if another task can run now, without waiting for a timer, socket or thread."""
+        return bool(self._ready)  # type: ignore[attr-defined]
+
 
 def run_steadily(program: Coroutine[Any, Any, Result]) -> Result:
     """Run a coroutine as `asyncio.run` does, but in a `SteadyLoop`."""

@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from bot.ops.clock import Clock
 from bot.store.engine import Transaction
 from tests.support.clock import FakeClock
 from tests.support.databases import ClockedDatabase
+from tests.support.steady import SteadyLoop
 
-# After this many event loop rounds without an open transaction, all tasks are asleep.
-QUIET_ROUNDS = 30
-ROUND_SECONDS = 0.0005
+# If no task is asleep either, look again after this time.
+ROUND_SECONDS = 0.001
 
 
 class CountedDatabase(ClockedDatabase):
@@ -18,6 +19,10 @@ class CountedDatabase(ClockedDatabase):
 
     under_way = 0
     most_under_way = 0
+
+    def __init__(self, url: str, clock: Clock, **options: int) -> None:
+        super().__init__(url, clock, **options)
+        self.ended = asyncio.Event()
 
     @asynccontextmanager
     async def _counted(self, opened) -> AsyncIterator[Transaction]:
@@ -28,6 +33,7 @@ class CountedDatabase(ClockedDatabase):
                 yield tx
         finally:
             self.under_way -= 1
+            self.ended.set()
 
     def transaction(self):
         return self._counted(super().transaction())
@@ -51,15 +57,12 @@ async def virtual_time(clock: FakeClock, database: CountedDatabase) -> AsyncIter
 
 
 async def _drive(clock: FakeClock, database: CountedDatabase) -> None:
-    quiet = 0
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SteadyLoop)
     while True:
         await asyncio.sleep(0)
         if database.under_way:
-            quiet = 0
+            database.ended.clear()
+            await database.ended.wait()
+        elif not loop.is_busy and not clock.jump():
             await asyncio.sleep(ROUND_SECONDS)
-            continue
-        quiet += 1
-        if quiet >= QUIET_ROUNDS:
-            quiet = 0
-            if not clock.jump():
-                await asyncio.sleep(ROUND_SECONDS)
