@@ -166,7 +166,8 @@ async def test_sigterm_finishes_what_runs_and_takes_nothing_new(fleet):
 # Scripts that rotate logs, and reload buttons, send SIGHUP.
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 async def test_a_waiting_person_gets_an_answer_when_the_bot_stops(fleet, number):
-    process = await started(fleet)
+    process = await fleet.add(("-m", "tests.support.launch", "--short-ending"))
+    fleet.slack.bot_url = process.address
     fleet.services.state.faults.add(Fault(FaultKind.HANG, "flow"))
     await fleet.slack.command("U0OPERATOR", "C0GENERAL", "/testusers", "list welcome")
     seen = fleet.slack.workspace.ephemerals

@@ -7,6 +7,8 @@ number in FILE at any time.
 
 `--short-leases` lets other processes take over a dead process's work after two seconds.
 
+`--short-ending` lets work in progress take one second when the program stops, instead of six.
+
 `--die-at N` kills the program with SIGKILL right after step N. The first SIGUSR1 signal starts the
 count of steps.
 
@@ -30,6 +32,7 @@ import aiohttp
 import structlog
 from sqlalchemy import text
 
+from bot import serve
 from bot.__main__ import main
 from bot.store import job_loop
 from bot.store import jobs as job_store
@@ -118,11 +121,14 @@ def launch() -> int:
     parser.add_argument("--clock", type=Path)
     parser.add_argument("--die-at", type=int)
     parser.add_argument("--short-leases", action="store_true")
+    parser.add_argument("--short-ending", action="store_true")
     options = parser.parse_args()
     if options.clock:
         shift_clock(options.clock)
     if options.short_leases:
         shorten_leases()
+    if options.short_ending:
+        serve.FINISH_SECONDS = 1.0
     if options.die_at is not None:
         steps = Steps(options.die_at)
         signal.signal(signal.SIGUSR1, steps.arm)
