@@ -54,13 +54,13 @@ async def run_changes(bot: Parts, job: Job, lease: Lease) -> Again | None:
     """Apply approved changes, remove expired access, and return when to run again, if at all."""
     flow_key = job.subject
     async with bot.database.read_only() as tx:
-        requests = await store.requests_in(tx, State.APPLYING, flow_key=flow_key)
-        at = await tx.now()
-        flow = requests[-1].flow if requests else await store.flow_of(tx, flow_key)
-        recent, post = await store.recent_lists(tx, flow_key, at - CONFIRMED)
-        await tx.end_with_next()
+        # Earlier versions stored jobs without the flow.
+        flow = Flow(**job.payload) if job.payload else await store.flow_of(tx, flow_key)
         access = await store.access_in(tx, flow_key)
-    begun = Waiting(at, flow, requests, post, access)
+        at = await tx.now()
+        await tx.end_with_next()
+        recent, post = await store.recent_lists(tx, flow_key, at - CONFIRMED)
+    begun = Waiting(at, flow, [], post, access)
     has_missing = bool(recent) and not access.keys() <= {*recent[-1].identities}
     return await Run(bot, lease, begun, recent, access, has_missing).apply()
 
@@ -69,10 +69,11 @@ async def run_changes(bot: Parts, job: Job, lease: Lease) -> Again | None:
 class Run:
     """A run of the job `apply:<flow>`.
 
-    `begun` is the pending work when the run began, and `recent` are the flow's lists of the last
-    minute, and the one before them. Only the process with the lease changes a flow's access and its
-    POST, so they're loaded once: `access` is kept up to date while results are recorded.
-    `has_missing` is True if people with access are missing from the latest list.
+    `begun` is what was known when the run began, before its requests were loaded, or what was left
+    when it made its plan. `recent` are the flow's lists of the last minute, and the one before
+    them. Only the process with the lease changes a flow's access and its POST, so they're loaded
+    once: `access` is kept up to date while results are recorded. `has_missing` is True if people
+    with access are missing from the latest list.
     """
 
     bot: Parts
@@ -106,7 +107,7 @@ class Run:
         post = self.begun.post
         in_doubt = post.plan.change.identities if post else ()
         listed = await read_current(service, self.flow, self.recent, in_doubt)
-        async with self.bot.database.transaction() as tx:
+        async with self.lease.transaction() as tx:
             # More requests may have been approved while the list was being read.
             approved = await self._approved(tx)
             work, plan = Work(self.bot, tx, await tx.now(), approved), None
@@ -120,7 +121,7 @@ class Run:
                     await store.add_post(tx, self.flow.key, post)
             if plan is None:
                 return None, await self._end(work, post)
-            await self.lease.hold(tx)
+            await self.lease.require(tx)
         return plan, None
 
     async def _approved(self, tx: Transaction) -> list[Request]:
@@ -139,7 +140,7 @@ class Run:
         sent = [spellings.get(identity, identity) for identity in plan.after]
         is_as_sent = sorted(sent) == sorted(answered)
         again = None
-        async with self.bot.database.transaction() as tx:
+        async with self.lease.transaction() as tx:
             await lock_flow(tx, self.flow.key)
             loaded = await concerned(tx, self.flow, plan, self.access)
             work = Work(self.bot, tx, await tx.now(), loaded)
@@ -151,7 +152,7 @@ class Run:
             if is_as_sent:
                 again = await self._end(work, None)
             else:
-                await self.lease.hold(tx)
+                await self.lease.require(tx)
         if unknown := plan.unknown_in(answered, spellings):
             raise StoredOtherwise(answered, unknown)
         if not is_as_sent:
@@ -170,7 +171,7 @@ class Run:
         at = next_run(waiting, tries, error, has_missing=self.has_missing)
         again = Again(at, tries) if at else None
         # Nothing is stored if another process has taken over.
-        await self.lease.hold(work.tx)
+        await self.lease.require(work.tx)
         await self.lease.finish(work.tx, again)
         return again
 
@@ -304,7 +305,7 @@ class Run:
 
         Return when to run again.
         """
-        async with self.bot.database.transaction() as tx:
+        async with self.lease.transaction() as tx:
             approved = await self._approved(tx)
             work = Work(self.bot, tx, await tx.now(), approved)
             post = await store.post_of(tx, self.flow.key)

@@ -57,8 +57,8 @@ def no_compare_and_set() -> None:
         return looked_at[request_id]
 
     async def and_related(tx: Any, request_id: str, *, is_locked: bool = False) -> Any:
-        request, related = await real_lock(tx, request_id, is_locked=is_locked)
-        return looked_at.get(request_id, request) if is_locked else request, related
+        request, *more = await real_lock(tx, request_id, is_locked=is_locked)
+        return looked_at.get(request_id, request) if is_locked else request, *more
 
     # Timers and messages still read what is stored.
     planted = {"load_request": load_request, "and_related": and_related}
@@ -70,6 +70,7 @@ def lease_not_checked() -> None:
     """A process keeps working on a job after losing the lease."""
     Lease.confirm = _nothing  # type: ignore[method-assign]
     Lease.hold = _nothing  # type: ignore[method-assign]
+    Lease.require = _nothing  # type: ignore[method-assign]
     Lease.check = lambda _: None  # type: ignore[method-assign]
 
 
