@@ -28,7 +28,6 @@ _FROM = (
     .order_by(flow_lists.c.id)
 )
 _LATEST = select(flow_lists).where(_OF_FLOW).order_by(flow_lists.c.id.desc()).limit(1)
-_SIZE = _LATEST.with_only_columns(flow_lists.c.size)
 _ADD = flow_lists.insert().inline()
 _ADD_FOR_ID = flow_lists.insert().returning(flow_lists.c.id)
 
@@ -48,11 +47,6 @@ async def latest_list(tx: Transaction, flow_key: str) -> FlowList | None:
     """Return a flow's latest list, or None if the bot doesn't know any."""
     row = (await tx.connection.execute(_LATEST, {"its_flow": flow_key})).first()
     return list_of(row) if row else None
-
-
-async def latest_size(tx: Transaction, flow_key: str) -> int:
-    """Return the number of people on a flow's latest list."""
-    return int(await tx.connection.scalar(_SIZE, {"its_flow": flow_key}) or 0)
 
 
 def list_of(row: Any) -> FlowList:  # noqa: ANN401 - a row of the table

@@ -60,9 +60,9 @@ async def decide(bot: Parts, click: Click) -> Request:
     may_ask = await _may_still_ask(bot, request, click.act)
     rule_stands = click.act is not Act.RETRY or await _rule_stands(bot, request)
     async with bot.database.transaction() as tx:
-        stored, related = await store.and_related(tx, request.id, is_locked=True)
+        stored, related, listed = await store.and_related(tx, request.id, is_locked=True)
         request = stored or request
-        work = Work(bot, tx, await tx.now(), [request])
+        work = Work(bot, tx, await tx.now(), [request], listed)
         if not rule_stands:
             request = replace(request, round=replace(request.round, rule=None))
         result = await _carry_out(work, click, request, lapsed, may_ask=may_ask)
@@ -244,7 +244,7 @@ async def _reviewed(
         return Reason.OUTDATED, Review(request)
     if click.act not in (Act.APPROVE, Act.RETRY):
         return decision.reason, Review(request)
-    current = await current_list(work.tx, request)
+    current = await current_list(work.tx, request, work.listed)
     review, reason = review_now(work.bot, request, work.at, current), decision.reason
     if decision.next_state is not None and not may_ask:
         said = f"{request.asker} may no longer ask for changes to this flow."

@@ -49,7 +49,7 @@ async def read_list(bot: Parts, flow: Flow) -> ReadList:
     listed = await read_current(bot.flows.service(), flow, recent, in_doubt)
     if not access.keys() <= {*listed}:
         async with bot.database.transaction() as tx:
-            await put_apply_job(tx, flow.key)
+            await put_apply_job(tx, flow)
     known_id = recent[-1].id if recent else 0
     ends = {spelling: one.ends_at for spelling, one in access.items()}
     current = CurrentList(listed, ends)

@@ -7,7 +7,6 @@ from datetime import datetime
 from bot.approvals.rules import State
 from bot.errors import DatabaseUnavailable, SlackError
 from bot.flows.rules.flows import Flow
-from bot.flows.store import latest_size
 from bot.permissions import Permission, Person
 from bot.slack.messages import text
 from bot.slack.messages.block_kit import Message
@@ -115,7 +114,7 @@ async def answer_to_program(bot: Parts, asked: Asked) -> str:
     related = list[Request]()
     if request.state in store.OPEN:
         async with bot.database.read_only(sees_snapshot=False) as tx:
-            _, related = await store.and_related(tx, request.id)
+            _, related, _ = await store.and_related(tx, request.id)
     return notes.told_program(replace(asked, related=related), *more)
 
 
@@ -132,7 +131,7 @@ class RequestMessages:
 
     async def _card(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
         """Return the request's current card, or None if the request no longer exists."""
-        request, related = await store.and_related(tx, outbox_message.subject)
+        request, related, listed = await store.and_related(tx, outbox_message.subject)
         # A change without approval gets a card only once it's applied or has failed.
         if request is None or (
             request.requested.without_approval and request.state is State.APPLYING
@@ -140,13 +139,9 @@ class RequestMessages:
             return None
         bot, is_pending = self._bot, request.state is State.PENDING
         already = list[RequestPerson]()
-        size = 0
         if is_pending:
-            current, at = await current_list(tx, request), await tx.now()
-            size = len(current.identities)
+            current, at = await current_list(tx, request, listed), await tx.now()
             already = [person for person in request.left if not current.effect(person, at)]
-        elif request.state is State.APPLYING:
-            size = await latest_size(tx, request.flow.key)
         request = replace(request, flow=bot.flows.now(request.flow))
 
         async def draw() -> Message:
@@ -154,7 +149,9 @@ class RequestMessages:
             policy = bot.people.policy.of_flow(request.flow.sid)
             needed, warning = policy.approvals_needed, policy.warning
             others = related if is_pending else ()
-            return card(request, Surroundings(needed, approvers, size, others, warning, already))
+            return card(
+                request, Surroundings(needed, approvers, len(listed), others, warning, already)
+            )
 
         return Outgoing(channel_of(bot, request.flow), draw)
 
@@ -216,7 +213,7 @@ class RequestMessages:
             if not out:
                 return None
             payload["identities"] = out
-            _, related = await store.and_related(tx, request.id)
+            _, related, _ = await store.and_related(tx, request.id)
         sent = await outbox.sent_card(tx, card_key(request.id))
 
         async def draw() -> Message:

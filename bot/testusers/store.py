@@ -13,7 +13,9 @@ from pydantic import TypeAdapter
 from sqlalchemy import (
     ColumnElement,
     Select,
+    and_,
     bindparam,
+    case,
     delete,
     exists,
     func,
@@ -120,7 +122,22 @@ _THIS_OR_RELATED = union(
     select(requests.c.id).where(requests.c.id == bindparam("its_id")),
     select(requests.c.id).where(requests.c.state.in_(OPEN), _NAMES_THE_SAME),
 )
-_AND_RELATED = _REQUESTS.where(requests.c.id.in_(_THIS_OR_RELATED))
+_LATEST_LIST = (
+    select(flow_lists.c.identities)
+    .where(flow_lists.c.flow_key == requests.c.flow_key)
+    .order_by(flow_lists.c.id.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+# Only one row has the list, because it can be long.
+_SHOWS_LIST = and_(
+    requests.c.id == bindparam("its_id"),
+    requests.c.state.in_(OPEN),
+    func.coalesce(request_people.c.position, 0) == 0,
+)
+_AND_RELATED = _REQUESTS.add_columns(case((_SHOWS_LIST, _LATEST_LIST)).label("listed")).where(
+    requests.c.id.in_(_THIS_OR_RELATED)
+)
 _IS_OWN = requests.c.requester_id == bindparam("its_requester")
 _NEAR = (
     select(requests.c.id, requests.c.state, _IS_OWN.label("is_own"), _FOR_THEM.label("is_for_them"))
@@ -163,17 +180,20 @@ async def requests_with(tx: Transaction, request_ids: Collection[str]) -> list[R
 
 async def and_related(
     tx: Transaction, request_id: str, *, is_locked: bool = False
-) -> tuple[Request | None, list[Request]]:
+) -> tuple[Request | None, list[Request], Sequence[str]]:
     """Return the request, or None if it doesn't exist, and other open requests for its people.
 
+    If the request is open, also return its flow's latest list, which is empty if none is known.
     With `is_locked`, lock the request's flow first, as `lock_flow` does. The requests are loaded in
     a statement of its own, which sees what was stored while this one waited for the lock.
     """
     if is_locked and tx.is_postgres:
         await tx.write(_HOLD_FLOW, {"its_id": request_id})
-    loaded = await _load(tx, _AND_RELATED, {"its_id": request_id})
+    rows = (await tx.connection.execute(_AND_RELATED, {"its_id": request_id})).all()
+    loaded = _requests_of(rows)
     request = next((one for one in loaded if one.id == request_id), None)
-    return request, [one for one in loaded if one is not request]
+    listed = next((row.listed for row in rows if row.listed is not None), ())
+    return request, [one for one in loaded if one is not request], listed
 
 
 async def requests_and_removals(
@@ -296,8 +316,13 @@ async def forget_requests(tx: Transaction, before: datetime) -> int:
 async def _load(
     tx: Transaction, query: Select[Any], values: Mapping[str, Any] | None = None
 ) -> list[Request]:
+    return _requests_of(await tx.connection.execute(query, values))
+
+
+def _requests_of(found: Iterable[Any]) -> list[Request]:
+    """Return the requests in rows of `_REQUESTS`."""
     rows, people = dict[str, Any](), dict[str, list[RequestPerson]]()
-    for row in await tx.connection.execute(query, values):
+    for row in found:
         rows.setdefault(row.id, row)
         of_request = people.setdefault(row.id, [])
         if row.person_identity is not None:

@@ -33,10 +33,10 @@ async def plan(bot: Parts, tx: Transaction) -> None:
 async def run_timers(bot: Parts, job: Job, lease: Lease) -> datetime | None:
     """Fire the request's due timer, if any. Return the time of the next check, if any."""
     async with bot.database.transaction() as tx:
-        request, related = await store.and_related(tx, job.subject, is_locked=True)
+        request, related, listed = await store.and_related(tx, job.subject, is_locked=True)
         next_check = None
         if request is not None:
-            work = Work(bot, tx, await tx.now(), [request])
+            work = Work(bot, tx, await tx.now(), [request], listed)
             next_check = await _check(work, request)
             await work.write(related)
         await lease.finish(tx, next_check)
@@ -46,7 +46,7 @@ async def run_timers(bot: Parts, job: Job, lease: Lease) -> datetime | None:
 async def _check(work: Work, request: Request) -> datetime | None:
     if request.state is State.PENDING:
         # Settings are compared again only when someone clicks a button.
-        current = await current_list(work.tx, request)
+        current = await current_list(work.tx, request, work.listed)
         reviewed = review(request, request.flow, FlowPolicy(), work.at, current)
         if reviewed.news or reviewed.is_over:
             work.ask_again(reviewed)

@@ -6,7 +6,7 @@ flow first, then the audit log, then jobs. The flow's lock stands for its lists 
 are loaded after it.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy.dialects.postgresql import Insert
 
 from bot.approvals.rules import State, can_move
-from bot.flows.store import latest_list
+from bot.flows.rules.flows import Flow
 from bot.store import audit, jobs, outbox
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction, insert_into
@@ -59,9 +59,10 @@ async def write_card(
     await outbox.put(tx, OutboxMessage(card_key(request_id), CARD, request_id, payload), delay)
 
 
-async def put_apply_job(tx: Transaction, flow_key: str) -> None:
+async def put_apply_job(tx: Transaction, flow: Flow) -> None:
     """Schedule a flow's apply job to run now."""
-    await jobs.put(tx, Job(f"apply:{flow_key}", APPLY, flow_key, await tx.now()))
+    job = Job(f"apply:{flow.key}", APPLY, flow.key, await tx.now(), vars(flow))
+    await jobs.put(tx, job)
 
 
 async def put_timer(tx: Transaction, request_id: str, at: datetime) -> None:
@@ -69,11 +70,10 @@ async def put_timer(tx: Transaction, request_id: str, at: datetime) -> None:
     await jobs.put(tx, Job(f"timer:{request_id}", TIMER, request_id, at))
 
 
-async def current_list(tx: Transaction, request: Request) -> CurrentList:
+async def current_list(tx: Transaction, request: Request, listed: Sequence[str]) -> CurrentList:
     """Return the flow's latest list, with the ends of access of the people in the request."""
-    latest = await latest_list(tx, request.flow.key)
     ends = {person.spelling: person.current_end for person in request.people}
-    current = CurrentList(latest.identities if latest else (), ends)
+    current = CurrentList(listed, ends)
     others = {person.spelling for person in current.spelled(request.left)} - ends.keys()
     if others:
         access = await store.access_for(tx, request.flow.key, others)
@@ -97,15 +97,22 @@ class Work:
     """Changes to requests that are collected, and then stored by `write` in one transaction.
 
     What follows from a change is decided here: cards to redraw, people to tell, jobs to run. The
-    transaction has locked the flow, and has then loaded the requests in `loaded`.
+    transaction has locked the flow, and has then loaded the requests in `loaded`, and maybe the
+    flow's latest list.
     """
 
     def __init__(
-        self, bot: Parts, tx: Transaction, at: datetime, loaded: Iterable[Request] = ()
+        self,
+        bot: Parts,
+        tx: Transaction,
+        at: datetime,
+        loaded: Iterable[Request] = (),
+        listed: Sequence[str] = (),
     ) -> None:
         self.bot = bot
         self.tx = tx
         self.at = at
+        self.listed = listed
         self._stored = {request.id: request for request in loaded}
         self._requests = self._stored.copy()
         self._entries: list[AuditEntry] = []
@@ -226,7 +233,7 @@ class Work:
             if timer := timer_of(self.bot, request):
                 await put_timer(self.tx, request.id, timer[0])
             if request.state is State.APPLYING:
-                await put_apply_job(self.tx, request.flow.key)
+                await put_apply_job(self.tx, request.flow)
             elif before and request.state is State.PENDING:
                 self._tell(request, "asked_again")
             elif before and (

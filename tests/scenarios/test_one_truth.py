@@ -379,11 +379,11 @@ async def test_a_request_is_loaded_as_it_is_after_waiting_for_its_lock(postgres_
 
     async def load():
         async with database.transaction() as tx:
-            found, _ = await store.and_related(tx, request.id, is_locked=True)
+            found, *_ = await store.and_related(tx, request.id, is_locked=True)
             return found.version, found.people[0].over
 
     async with database.transaction() as tx:
-        stored, _ = await store.and_related(tx, request.id, is_locked=True)
+        stored, *_ = await store.and_related(tx, request.id, is_locked=True)
         work = Work(process, tx, await tx.now(), [stored])
         ended = replace(stored.people[0], over=Over.ENDED, over_at=work.at)
         work.put(replace(stored, people=(ended,)))
