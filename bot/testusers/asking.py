@@ -341,14 +341,16 @@ async def _rule_for(
 async def extension(bot: Parts, filled: Prefilled) -> Prefilled:
     """Return the form's values to extend people's access, for those who still have it.
 
-    The new end is the present end plus the length of the access so far.
+    The new end is the present end plus the length of the access so far, or the latest end that the
+    flow's policy allows.
 
     Raises:
         Conflict: Nobody has this access anymore.
     """
-    flow_key = bot.flows.named(filled.flow).key
+    flow = bot.flows.named(filled.flow)
     async with bot.database.read_only(sees_snapshot=False) as tx:
-        access = await store.access_for(tx, flow_key, filled.identities)
+        access = await store.access_for(tx, flow.key, filled.identities)
+        now = await tx.now()
     people, until = dict[str, str](), None
     # The service may spell people differently from the button by now.
     for held in access.values():
@@ -358,6 +360,9 @@ async def extension(bot: Parts, filled: Prefilled) -> Prefilled:
             until = max(later, until or later)
     if not people:
         raise Conflict("Nobody has this access anymore, so there's nothing to extend.")
+    longest = bot.people.policy.of_flow(flow.sid).longest_seconds
+    if until and longest:
+        until = min(until, now + timedelta(seconds=longest))
     return replace(filled, identities=tuple(people.values()), until=until)
 
 

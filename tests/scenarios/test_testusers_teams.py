@@ -186,6 +186,17 @@ async def test_mine_counts_everybody_and_groups_them_by_request(world):
     assert mine.buttons == ["Extend", "Set an end date"]
 
 
+async def test_extend_suggests_no_end_that_the_policy_refuses(sqlite_url):
+    policies = json.dumps({"welcome": {"longest": "7d"}})
+    async with empty_world(sqlite_url, flow_policies=policies) as world:
+        await world.applied("add welcome +15550142 for 7d")
+        await world.later(timedelta(days=6))
+        mine = await world.ask(OTTO, "/testusers", "mine")
+        await world.slack.click(OTTO, mine, "Extend")
+        await world.slack.submit(OTTO, await world.form())
+        assert "keep *1 test user* on *welcome* until" in (await world.card(1)).all_text
+
+
 async def test_so_many_people_that_no_button_holds_them_can_be_copied(world):
     people = [f"+1555{number:07}" for number in range(200)]
     await world.applied(f"add welcome {' '.join(people)} for 4h")
