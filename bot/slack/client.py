@@ -245,9 +245,11 @@ class SlackClient:
         except FAILURES as cause:
             error: SlackError = SlackUnreachable()
             response = getattr(cause, "response", None)
-            # If Slack's answer isn't JSON, its client passes on the answer as aiohttp has it.
             if isinstance(response, AsyncSlackResponse):
                 error = error_of(response.status_code, response.data, response.headers)
+            # If Slack's answer isn't JSON, its client passes on the answer as aiohttp has it.
+            elif isinstance(response, aiohttp.ClientResponse):
+                error = error_of(response.status, None, response.headers)
             if problem := proxy_problem(URL(self._web.base_url), cause):
                 error.sentence = f"Slack can't be reached, because {problem}"
             why = error.error if isinstance(error, SlackRefused) else error.outcome

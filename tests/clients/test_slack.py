@@ -118,6 +118,19 @@ async def test_a_broken_answer_about_a_person_is_a_known_error(body: str, kind: 
             await slack.user("U1")
 
 
+@pytest.mark.parametrize("kind", ["application/json", "text/html", "text/plain"])
+@pytest.mark.parametrize("body", ["", "<html>", "[1]", "{}"])
+async def test_a_429_is_obeyed_whatever_its_body_is(body: str, kind: str) -> None:
+    async def answer(_: web.Request) -> web.Response:
+        headers = {"Retry-After": "30"}
+        return web.Response(status=429, text=body, content_type=kind, headers=headers)
+
+    async with client_of(answer, FakeClock()) as slack:
+        with pytest.raises(SlackRateLimited) as caught:
+            await slack.user("U1")
+    assert caught.value.retry_after_seconds == 30
+
+
 async def test_a_person_needs_no_more_than_an_id() -> None:
     async with answering('{"ok": true, "user": {"id": "U1", "profile": "x"}}') as slack:
         user = await slack.user("U1")
