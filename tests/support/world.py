@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from sqlalchemy import QueuePool
+
 from bot.app import Gatehouse, gatehouse
 from bot.ops.clock import Clock
 from bot.serve import Service
@@ -30,7 +32,7 @@ from tests.support.steady import LaterClock, SteadyLoop
 WELCOME, SURVEY = WELCOME_FLOW, SURVEY_FLOW
 OTTO, ADA, ABEL, ADAM = "U0OPERATOR", "U0APPROVER", "U0APPROVER2", "U0ADMIN"
 VERA, NORA = "U0VIEWER", "U0NOROLE"
-QUIET_SECONDS = 0.02
+QUIET_SECONDS = 0.004
 STEP = timedelta(seconds=1)
 ROLES = {
     "viewer": ["U0VIEWER"],
@@ -68,14 +70,17 @@ class World:
         self.clock.ahead = max(ahead, self.clock.ahead)
 
     async def _is_quiet(self) -> bool:
-        """Return True if no socket or thread is active, which means that the bot is idle."""
+        """Return True if no socket, task or statement is active: the bot is idle."""
         loop = asyncio.get_running_loop()
         assert isinstance(loop, SteadyLoop)
         heard = loop.selector.heard
         with suppress(TimeoutError):
             async with asyncio.timeout(QUIET_SECONDS):
                 await self.slack.workspace.change()
-        return loop.selector.heard == heard
+        is_silent = loop.selector.heard == heard and not loop.is_busy
+        pool = self.bot.database.engine.sync_engine.pool
+        assert isinstance(pool, QueuePool)
+        return is_silent and not pool.checkedout()
 
     async def ask(self, user: str, command: str, text: str = "", channel: str = "C0GENERAL"):
         """Send a slash command, and return the first reply other than "Working on it"."""
