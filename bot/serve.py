@@ -250,6 +250,8 @@ class Service:
         await runner.cleanup()
         # The last requests have been acknowledged, but their answers may not have been sent yet.
         await self._bot.tasks.drain(deadline - asyncio.get_running_loop().time())
+        # Their transactions may have started jobs that they had claimed before.
+        await self._bot.jobs.stop(deadline - asyncio.get_running_loop().time())
 
 
 async def until_it_works(

@@ -215,6 +215,9 @@ class JobLoop:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._has_ended.wait()
+                # A transaction that had claimed jobs may have ended later than the loop.
+                while self._running:
+                    await asyncio.wait(self._running.values())
         left = list(self._running.values())
         for task in left:
             task.cancel()

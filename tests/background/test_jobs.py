@@ -95,6 +95,25 @@ async def test_a_job_of_another_process_is_seen_within_a_second(database, anothe
         await work.seen(1)
 
 
+async def test_a_job_that_is_claimed_as_the_loop_ends_may_end_too(database, clock):
+    work = Work()
+    work.go_on.clear()
+    async with running(database, clock, work) as loop:
+        await until_asleep(clock)
+        async with database.transaction() as tx:
+            await jobs.put(tx, Job("a", "work", "subject", await tx.now()))
+            start = await loop._claim(tx)
+            await loop.stop(PATIENCE)
+        start()
+        await work.seen(1)
+        stopping = asyncio.create_task(loop.stop(PATIENCE))
+        await asyncio.sleep(0)
+        assert not stopping.done()
+        work.go_on.set()
+        await stopping
+        assert await rows(database) == []
+
+
 @pytest.mark.parametrize("database_url", BOTH, indirect=True)
 async def test_a_process_leases_a_job_when_it_stores_it(database, clock):
     work = Work()
