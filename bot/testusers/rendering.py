@@ -18,6 +18,7 @@ from bot.testusers import store
 from bot.testusers.messages import notes, phrases
 from bot.testusers.messages.card import Surroundings, card
 from bot.testusers.parts import Parts
+from bot.testusers.reading import named_now
 from bot.testusers.rules.people import RequestPerson
 from bot.testusers.rules.requests import Asked, Request
 from bot.testusers.timers import ENDING, ESCALATION, REMINDER
@@ -142,13 +143,13 @@ class RequestMessages:
         if is_pending:
             current, at = await current_list(tx, request, listed), await tx.now()
             already = [person for person in request.left if not current.effect(person, at)]
-        request = replace(request, flow=bot.flows.now(request.flow))
+        (request,) = named_now(bot.flows, [request])
 
         async def draw() -> Message:
             approvers = await addressed(bot, request) if is_pending else ""
             policy = bot.people.policy.of_flow(request.flow.sid)
             needed, warning = policy.approvals_needed, policy.warning
-            others = related if is_pending else ()
+            others = named_now(bot.flows, related) if is_pending else ()
             return card(
                 request, Surroundings(needed, approvers, len(listed), others, warning, already)
             )
@@ -160,6 +161,7 @@ class RequestMessages:
         request = await store.load_request(tx, outbox_message.subject)
         if request is None:
             return None
+        (request,) = named_now(self._bot.flows, [request])
         if outbox_message.kind == ENDING:
             return await self._ending(tx, request, outbox_message)
         if outbox_message.kind == OUTCOME:

@@ -188,6 +188,8 @@ async def test_flows_whose_aliases_were_swapped_have_one_name_everywhere(sqlite_
         history = await world.ask(OTTO, "/testusers", "history survey")
         undo = await world.click(OTTO, history, "Undo")
         assert "remove `+1` from *survey*" in undo.all_text
+        await world.later(timedelta(hours=2))
+        await world.told(OTTO, "Access to *survey* has ended for `+1`")
 
 
 async def test_retry_keeps_to_the_policy_of_now(sqlite_url):
