@@ -5,15 +5,13 @@ wrong doesn't end access early. The bot adopts the machine's time as soon as tha
 Slack's: if the clock was wrong at startup, or stopped while the machine was suspended.
 """
 
-from email.utils import parsedate_to_datetime
-
 import structlog
 
 from bot.checks.parts import CheckParts
 from bot.checks.rules import Finding, Part, failed, well
 from bot.errors import DatabaseReplaced, DatabaseTooNew, DatabaseTooOld, DatabaseUnavailable
 from bot.migrations import is_current, migrate, notice_newer, revision
-from bot.ops.clock import SystemClock, machine_offset, since_boot
+from bot.ops.clock import SystemClock, machine_offset, read_date, since_boot
 from bot.store.causes import cause_of
 from bot.store.engine import Database
 
@@ -70,11 +68,8 @@ async def database(parts: CheckParts) -> list[Finding]:
 def slack_clock(parts: CheckParts, date: str) -> list[Finding]:
     """Compare this machine's clock with the `Date` header of a response from Slack."""
     clock = parts.clock
-    if not date or not isinstance(clock, SystemClock):
-        return []
-    try:
-        reported = parsedate_to_datetime(date)
-    except ValueError:
+    reported = read_date(date)
+    if reported is None or not isinstance(clock, SystemClock):
         return []
     offset = machine_offset()
     ahead = offset + since_boot() - reported.timestamp()

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from uuid import uuid4
 
@@ -27,6 +28,16 @@ def boot() -> str:
 def machine_offset() -> float:
     """Return the wall-clock time minus the seconds since boot."""
     return time.time() - since_boot()
+
+
+def read_date(text: str) -> datetime | None:
+    """Return the time of a date in an HTTP header, or None if it isn't one."""
+    try:
+        at = parsedate_to_datetime(text)
+    except (OverflowError, TypeError, ValueError):
+        return None
+    # One of the forms of a date (RFC 9110, section 5.6.7) names no time zone.
+    return at.replace(tzinfo=at.tzinfo or UTC)
 
 
 class SystemClock:

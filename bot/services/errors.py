@@ -8,7 +8,6 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TypeVar
 
@@ -16,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
 from bot.errors import GatehouseError
+from bot.ops.clock import read_date
 from bot.ops.redaction import Redactor
 from bot.services.calls import ServiceCall
 
@@ -197,12 +197,10 @@ def seconds_in(headers: Mapping[str, str]) -> float:
     told = headers.get("Retry-After", "")
     if _SECONDS.fullmatch(told):
         return min(float(told), LONGEST_SECONDS)
-    try:
-        then = parsedate_to_datetime(told)
-    except (OverflowError, TypeError, ValueError):
+    then = read_date(told)
+    if then is None:
         return 0.0
-    # One of the forms of a date in HTTP names no time zone.
-    seconds = (then.replace(tzinfo=then.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
+    seconds = (then - datetime.now(UTC)).total_seconds()
     return min(max(0.0, seconds), LONGEST_SECONDS)
 
 

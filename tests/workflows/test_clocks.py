@@ -86,7 +86,17 @@ def test_clock_that_is_off_by_a_minute_is_told(machine, off, code):
     assert finding.code == code
 
 
-@pytest.mark.parametrize("date", ["", "soon"])
+def test_a_date_without_a_time_zone_is_universal_time(monkeypatch):
+    shared = SimpleNamespace(database=None, clock=SystemClock())
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        (finding,) = slack_clock(shared, f"{datetime.now(UTC):%a %b %d %H:%M:%S %Y}")
+    time.tzset()
+    assert finding.code == "ok"
+
+
+@pytest.mark.parametrize("date", ["", "soon", "Wed, 21 Oct 99999999999999999999 07:28:00 GMT"])
 def test_an_unreadable_date_is_ignored(date):
     assert slack_clock(SimpleNamespace(database=None, clock=SystemClock()), date) == []
 
