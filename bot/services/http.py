@@ -153,7 +153,7 @@ class HeadersFirst(ResponseHandler):
         if rest:
             super().data_received(rest)
         if self.exception() is not None and self._payload and not self._payload.is_eof():
-            self._payload.set_exception(aiohttp.ClientPayloadError("not valid HTTP"))
+            self._payload.set_exception(NotHttpError())
 
 
 class CheckedRequest(aiohttp.ClientRequest):
@@ -193,6 +193,10 @@ def once(may_send: Callable[[], bool]) -> aiohttp.ClientMiddlewareType:
     return send
 
 
+class NotHttpError(aiohttp.ClientPayloadError):
+    """The body isn't valid HTTP."""
+
+
 class NeverSentError(Exception):
     """The request wasn't sent, because its permit had expired."""
 
@@ -230,7 +234,7 @@ def failure_of_accident(call: ServiceCall, accident: Exception, seconds: float) 
     if isinstance(accident, TimeoutError):
         sentence = f"{call.subject} didn't respond within {seconds:g} seconds."
         return ServiceTimeout(call.service, sentence)
-    if isinstance(accident, aiohttp.ClientResponseError):
+    if isinstance(accident, aiohttp.ClientResponseError | NotHttpError):
         sentence = f"{call.subject} sent a response that Gatehouse can't read."
         return ResponseUnreadable(call.service, sentence)
     return ServiceUnreachable(call.service, f"{call.subject} closed the connection early.")
