@@ -60,4 +60,7 @@ def whoami(
     allowed = [permission for permission in LEAST_ROLE if may(permission)]
     if allowed:
         lines += ["You can:", *(f"• {permission}" for permission in allowed)]
+    else:
+        # Policies name people without a role, too.
+        lines.append(f"You can {Permission.DECIDE} to test users of some flows.")
     return Message.of(*lines)

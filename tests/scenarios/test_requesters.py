@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from sandbox.services.faults import Fault, FaultKind
-from tests.support.world import ADA, ADAM, OTTO, VERA, World, empty_world
+from tests.support.world import ADA, ADAM, NORA, OTTO, VERA, World, empty_world
 
 REFUSED = "You can't request or cancel changes to test users for this flow."
 LACKS_THE_ROLE = "You need the operator role"
@@ -74,6 +74,14 @@ async def test_the_form_offers_only_flows_that_the_person_can_ask_for(limited):
     await limited.slack.submit(ADA, form, {"Flow": chosen, "Identities": "+1"})
     assert REFUSED in (await limited.answer(ADA)).all_text
     assert limited.cards() == []
+
+
+async def test_who_only_approves_for_a_flow_reads_so(sqlite_url):
+    async with empty_world(sqlite_url, flow_policies=policies(approvers=[NORA])) as world:
+        answer = await world.ask(NORA, "/gatehouse", "whoami")
+        assert "You can approve, deny or retry changes to test users of some" in answer.all_text
+        answer = await world.ask(VERA, "/gatehouse", "whoami")
+        assert "some flows" not in answer.all_text
 
 
 async def test_only_requesters_are_offered_a_change_below_the_list(limited):
