@@ -120,6 +120,7 @@ class Connection(psycopg.AsyncConnection[Any]):
     def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 - as in the base class
         super().__init__(*args, **options)
         self.unsent: list[str] = []
+        self._binder = psycopg.AsyncClientCursor(self)
         self.began_at: int | None
         self.begin()
 
@@ -133,7 +134,7 @@ class Connection(psycopg.AsyncConnection[Any]):
 
     def bind(self, statement: str, parameters: Any) -> str:  # noqa: ANN401 - as in the base class
         """Return a statement with its parameters in it."""
-        return psycopg.AsyncClientCursor(self).mogrify(statement.encode(), parameters)
+        return self._binder.mogrify(statement.encode(), parameters)
 
     def require_open(self) -> None:
         """Raise RuntimeError if COMMIT was sent with an earlier statement."""
