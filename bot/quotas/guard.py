@@ -72,6 +72,7 @@ class Guard:
         self.spare = asyncio.Semaphore(max(1, self.database.pool_size // 2))
         self._reserving = Batches(self._reserve_some)
         self._settling = Batches(self._settle)
+        self._following = Batches(self._follow)
 
     @asynccontextmanager
     async def call(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator["_Call"]:
@@ -128,7 +129,7 @@ class Guard:
             else:
                 result = await self._reserve(request)
         except ClockCorrected:
-            await self._database_clock.follow(self.database)
+            await self._following.add(None)
             result = await self._reserve(request)
         if isinstance(result, NotNow) and request.key.is_api and result.is_pause_over:
             # Only clients call other APIs, so the first call after a pause is the test.
@@ -156,6 +157,11 @@ class Guard:
         async with self.database.autocommit() as tx:
             await quotas.settle(tx, [(call.reservation, call.age()) for call in ended])
         return [None] * len(ended)
+
+    async def _follow(self, waiting: Sequence[None]) -> Sequence[None]:
+        """Look at the clock once for all calls that wait for it."""
+        await self._database_clock.follow(self.database)
+        return waiting
 
     async def give_back(self, unused: Reservation) -> None:
         """Cancel an unused reservation, or let it expire if the database is unavailable."""

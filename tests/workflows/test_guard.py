@@ -10,6 +10,7 @@ from sqlalchemy import event
 
 from bot.errors import CommitUnknown, DatabaseUnavailable, OrganizationBlocked, QuotaExhausted
 from bot.organizations.rules import OrganizationKey
+from bot.quotas.clock import DatabaseClock
 from bot.quotas.guard import Guard
 from bot.quotas.messages import incident_card
 from bot.quotas.rules.limits import MINUTE_MARGIN, LimitKind, Plan
@@ -67,6 +68,26 @@ def a_429(code=44, message="blocked") -> RateLimited:
 async def be_refused(guard, code=44, message="blocked", told=None) -> None:
     with pytest.raises(RateLimited):
         await go_wrong(guard, a_429(code, message), told=told)
+
+
+async def test_first_calls_look_at_the_clock_together(database, clock, tasks, monkeypatch):
+    guard = Guard(database, clock, Terms(lambda _key: Plan.FREE), tasks)
+    looks = []
+    follow = DatabaseClock.follow
+
+    async def noted(self, database):
+        looks.append(1)
+        await follow(self, database)
+
+    monkeypatch.setattr(DatabaseClock, "follow", noted)
+
+    async def call(number: int) -> None:
+        async with guard.call(OrganizationKey("eu", str(number)), PERSON) as grant:
+            await grant.responded()
+
+    await asyncio.gather(*(call(number) for number in range(8)))
+    # Those that come while the first one looks are sure only of a second look.
+    assert len(looks) <= 2
 
 
 def break_down(database, monkeypatch) -> None:
