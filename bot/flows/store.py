@@ -43,12 +43,6 @@ async def lists_from(tx: Transaction, flow_key: str, list_id: int) -> list[FlowL
     return [list_of(row) for row in rows]
 
 
-async def latest_list(tx: Transaction, flow_key: str) -> FlowList | None:
-    """Return a flow's latest list, or None if the bot doesn't know any."""
-    row = (await tx.connection.execute(_LATEST, {"its_flow": flow_key})).first()
-    return list_of(row) if row else None
-
-
 def list_of(row: Any) -> FlowList:  # noqa: ANN401 - a row of the table
     """Return a row's list."""
     return FlowList(row.id, row.at, tuple(row.identities), row.is_own)
@@ -87,7 +81,7 @@ async def see_list(
     now, nobody can tell which of the two is newer, so the list that was read isn't stored.
     """
     await lock_flow(tx, flow_key)
-    latest = await latest_list(tx, flow_key)
-    if latest and (latest.id != known_id or latest.identities == tuple(identities)):
-        return latest
+    latest = (await tx.connection.execute(_LATEST, {"its_flow": flow_key})).first()
+    if latest and (latest.id != known_id or latest.identities == list(identities)):
+        return list_of(latest)
     return await add_list(tx, flow_key, identities)

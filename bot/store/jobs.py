@@ -84,8 +84,8 @@ _RELEASE = update(jobs).where(_MINE).values(owner=None, leased_until=None)
 def _putting(clock: ColumnElement[float]) -> Insert:
     """Return the statement that puts a job by the clock that the database reads in it."""
     due_at = clock + bindparam("its_delay", type_=EpochSeconds)
-    put_then = _INSERT.values(due_at=due_at)
-    return put_then.on_conflict_do_update(index_elements=[jobs.c.key], set_=_AGAIN)
+    new = _INSERT.values(due_at=due_at)
+    return new.on_conflict_do_update(index_elements=[jobs.c.key], set_=_AGAIN)
 
 
 @cache
@@ -137,9 +137,9 @@ async def put_after(tx: Transaction, job: Job, delay: timedelta = timedelta(0)) 
 
     The database adds the delay to its own time, so a transaction needn't ask for the time first.
     """
-    its = {"its_delay": delay.total_seconds(), **tx.clock_parameters}
-    new = {name: value for name, value in _new_row(job).items() if name != "due_at"}
-    await tx.write(_putting(tx.clock), {**new, **its})
+    new = {**_new_row(job), "its_delay": delay.total_seconds(), **tx.clock_parameters}
+    del new["due_at"]
+    await tx.write(_putting(tx.clock), new)
     tx.has_due_job |= not delay
 
 
