@@ -321,6 +321,8 @@ async def test_long_pages_are_turned_in_place(world):
     assert turning == ["Change…", "Previous", "Next"]
     for n in range(6):
         await world.asked(f"add welcome +9{n}")
+        # Requests are listed by their times.
+        await world.later(timedelta(seconds=n + 1))
     for command, words in (("requests", "+95"), ("history welcome", "+90")):
         page = await world.ask(OTTO, "/testusers", command)
         assert words not in page.all_text
