@@ -183,7 +183,9 @@ class Life:
         if self.dice.random() < 0.07:
             by, now = ADAM, "now because urgent"
             seconds = {"for 40s": 40, "for 2m": 120, "for 5m": 300}.get(lasts)
-            effects = {one: Effect(verb, seconds=seconds) for one in (*spelled, *people)}
+            # The list can have either spelling.
+            either = (*people, *(one.title() for one in people))
+            effects = {one: Effect(verb, seconds=seconds) for one in either}
             self.model.asks_now(flow, effects, f"now-{len(self.trace)}")
         text = f"{verb} {flow} {' '.join(spelled)} {lasts} {now}"
         self.note(f"ask {by} {text}")
