@@ -239,7 +239,7 @@ class Forwarder:
                 self._held[seen] = len(data)
                 self._let_go.set()
         reason = masked_text(response.reason or "", signed.token)
-        answer = PassedAnswer(status=status, reason=reason if reason.isprintable() else None)
+        answer = BareResponse(status=status, reason=reason if reason.isprintable() else None)
         for header in passed_headers([*told.items()]):
             name, value = (masked_text(text, signed.token) for text in header)
             answer.headers.add(name, value)
@@ -322,7 +322,7 @@ def masked_text(text: str, token: str) -> str:
         return data.decode("latin-1")
 
 
-class PassedAnswer(web.StreamResponse):
+class BareResponse(web.StreamResponse):
     """A response without the headers that aiohttp adds if the service doesn't send them."""
 
     async def _prepare_headers(self) -> None:
