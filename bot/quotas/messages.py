@@ -149,6 +149,7 @@ def detail(
     made = _made(hours, people)
     made_by_hour = by_hour(hours, standing.now)
     charts: list[SlackBlock] = []
+    spoken = list[str]()
     for first, title in enumerate(CHARTS):
         half = made_by_hour[first * HOURS_A_CHART :][:HOURS_A_CHART]
         if not any(calls for _, calls in half):
@@ -158,6 +159,7 @@ def detail(
         series = [{"name": "Calls", "data": points}]
         chart = {"type": "bar", "series": series, "axis_config": axes}
         charts.append({"type": "data_visualization", "title": title, "chart": chart})
+        spoken.append(f"{title}: {', '.join(f'{_hour(at)} {calls}' for at, calls in half)}")
     buttons = [block_kit.button("Refresh", ids.RATELIMITS_REFRESH, key.path)]
     about = "limits set in APIS"
     if not key.is_api:
@@ -170,8 +172,8 @@ def detail(
         state,
         *(f"{label}: {words}" for label, words in pairs),
         made,
+        *spoken,
         footnote,
-        f"Calls by hour (UTC): {', '.join(f'{_hour(at)} {calls}' for at, calls in made_by_hour)}",
     ]
     return Message(
         "\n".join(lines),

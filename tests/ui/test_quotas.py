@@ -123,9 +123,13 @@ def test_what_is_left_and_when_it_ends_in_words(used, last_hour, words):
 )
 def test_a_chart_without_calls_is_left_out(hours_ago, titles):
     hours = [HourOfCalls(first_hour(NOW) + (23 - ago) * 3600, "list", "U1", 1) for ago in hours_ago]
-    blocks = the_detail(standing(), hours=hours).slack_blocks
-    charts = [block["title"] for block in blocks if block["type"] == "data_visualization"]
+    detail = the_detail(standing(), hours=hours)
+    charts = [
+        block["title"] for block in detail.slack_blocks if block["type"] == "data_visualization"
+    ]
     assert len(charts) == len(titles)
+    spoken = [line.partition(":")[0] for line in detail.text.splitlines() if "(UTC)" in line]
+    assert spoken == charts
     for chart, title in zip(charts, titles, strict=True):
         assert title in chart
 
