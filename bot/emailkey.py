@@ -131,8 +131,8 @@ class EmailClient:
                 sentence = f"The response says: “{failure.message}”" if failure.message else ""
             markup = f"{heading}\n{text.sentence(sentence, 1000)}".rstrip()
         asked = text.code(f"GET /v3/{resource}")
-        footnote = f"Tested with {asked} ({MODES[self.auth]})"
-        return Message.of(markup).then(Message(footnote, (block_kit.context(footnote),)))
+        footnote = block_kit.context(f"Tested with {asked} ({MODES[self.auth]})")
+        return Message.of(markup).plus(footnote)
 
 
 def templates(body: object, wanted: Wanted = FIRST) -> Message:

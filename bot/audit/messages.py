@@ -38,9 +38,9 @@ def audit(entries: Sequence[RecordedEntry], head: str, names: Mapping[str, str])
     title = f"*Last {text.count(shown, 'audit entry', 'audit entries')}*"
     if shown < len(lines):
         title += ". This message has no room for more entries."
-    message = Message.of(title).plus(block_kit.context(footer), lines=chunks)
+    message = Message.of(title).plus(lines=chunks)
     fallback = text.cut(message.text, TEXT_CHARACTERS - len(footer) - 1)
-    return replace(message, text=f"{fallback}\n{footer}")
+    return replace(message, text=fallback).plus(block_kit.context(footer))
 
 
 def head_message(position: int, head: str) -> Message:

@@ -52,4 +52,4 @@ def alert(part: Part, sentence: str, opened_at: datetime, ended_at: datetime | N
     else:
         headline = f":white_check_mark: *Working again: {part.noun}.* The problem was: {reason}"
         small = f"The problem lasted from {text.time(opened_at)} to {text.time(ended_at)}."
-    return Message(f"{headline}\n{small}", (block_kit.section(headline), block_kit.context(small)))
+    return Message.of(headline).plus(block_kit.context(small))

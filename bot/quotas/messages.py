@@ -307,8 +307,7 @@ def incident_card(incident: Incident, name: str) -> Message:
     ]
     if clients:
         lines.append(f"Calls by gateway clients: {'; '.join(clients)}.")
-    small_print = _small_print(incident)
-    card = Message.of(*lines).then(Message(small_print, (block_kit.context(small_print),)))
+    card = Message.of(*lines).plus(block_kit.context(_small_print(incident)))
     if incident.closed_at is not None:
         return card
     buttons = [block_kit.button("Mute 1 h", ids.INCIDENT_MUTE, str(incident.id))]

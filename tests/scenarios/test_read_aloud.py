@@ -36,3 +36,21 @@ async def test_an_answer_read_aloud_says_what_its_blocks_say(world, command, tex
     world.services.state.faults.add(Fault(FaultKind.CODE, "inventory", "eu"))
     world.services.state.limits.block(("com", "10234695"), 44)
     assert unread(await world.ask(ADAM, command, text)) == []
+
+
+@pytest.mark.parametrize("text", ["list welcome", "history welcome", "requests", "review"])
+async def test_a_page_read_aloud_says_which_it_is(world, text):
+    world.flow.identities[:] = [f"+155502{number:02}" for number in range(17)]
+    for number in range(6):
+        await world.asked(f"add welcome +1555010{number}")
+    answer = await world.ask(ADAM, "/testusers", text)
+    assert "\nPage 1 of " in answer.text
+    assert unread(answer) == []
+
+
+async def test_a_shared_answer_read_aloud_says_who_shared_it(world):
+    answer = await world.ask(OTTO, "/testusers", "list welcome")
+    await world.slack.click(OTTO, answer, "Share in channel")
+    shared = await world.slack.until(lambda: world.slack.workspace.messages("C0GENERAL")[0])
+    assert "Shared by Otto Operator" in shared.text
+    assert unread(shared) == []

@@ -58,9 +58,14 @@ class Message:
         return cls("\n".join(lines), (section("\n".join(lines)),))
 
     def plus(self, *blocks: SlackBlock, lines: Sequence[str] = ()) -> "Message":
-        """Return a copy with `lines` added as paragraphs, followed by `blocks`."""
+        """Return a copy with `lines` added as paragraphs, followed by `blocks`.
+
+        The text also gets the small print in the blocks.
+        """
         shown = self.slack_blocks or (section(self.text),)
-        return Message("\n".join((self.text, *lines)), (*shown, *map(section, lines), *blocks))
+        small = [block["elements"] for block in blocks if block["type"] == "context"]
+        said = [*lines, *(element["text"] for elements in small for element in elements)]
+        return Message("\n".join((self.text, *said)), (*shown, *map(section, lines), *blocks))
 
     def without_buttons(self) -> "Message":
         """Return a copy without buttons and menus."""

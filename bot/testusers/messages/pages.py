@@ -257,4 +257,4 @@ def _message(rows: Sequence[Row], below: Sequence[SlackBlock]) -> Message:
     body = [block_kit.section(line, button) for line, button in rows]
     if phrases.size_of([*body, *below]) > MESSAGE_CHARACTERS:
         body = block_kit.sections([text.cut(line, 400) for line in lines])
-    return Message("\n".join(lines), (*body, *below))
+    return Message("\n".join(lines), body).plus(*below)
