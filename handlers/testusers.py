@@ -212,7 +212,8 @@ async def ask_why(bot: Gatehouse, person: Person, body: Body) -> None:
     """Handle `Deny`: if the request can still be denied, open a form that asks for a reason."""
     shown = ShownRequest.of(payloads.value(body))
     request = await deciding.look_to_deny(bot.testusers, person, shown)
-    form = forms.denial_form(request, payloads.response_url(body))
+    show = reading.reader_of(bot.slack.people, person).show
+    form = forms.denial_form(request, payloads.response_url(body), show)
     await bot.slack.client.open_view(payloads.text(body, "trigger_id"), form)
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from bot.approvals.rules import Act, Decision, Reason, State
 from bot.approvals.rules import decide as decide_by_state
@@ -20,6 +19,7 @@ from bot.testusers import store
 from bot.testusers.messages.phrases import outdated, state_sentence
 from bot.testusers.parse.form import ShownRequest
 from bot.testusers.parts import Parts
+from bot.testusers.reading import reader_of
 from bot.testusers.rules.applying import FOR_THE_REST
 from bot.testusers.rules.requests import Approval, Request, Who
 from bot.testusers.rules.review import Review
@@ -127,7 +127,7 @@ async def _carry_out(
             work.note(person.slack_user_id, "request.refused", request, **detail)
             # The person may see an outdated card.
             work.show(request.id)
-    return _refusal(reason, click, moved, news, at)
+    return _refusal(work, reason, click, moved, news)
 
 
 async def is_in_doubt(tx: Transaction, request: Request) -> bool:
@@ -149,7 +149,8 @@ async def look_to_deny(bot: Parts, person: Person, shown: ShownRequest) -> Reque
     """Return the request for the denial form, or raise Conflict if it can't be denied."""
     request = await look(bot, person, Act.DENY, shown.request_id)
     if request.state is not State.PENDING:
-        raise Conflict(state_sentence(request, await bot.database.now()))
+        show = reader_of(bot.people, person).show
+        raise Conflict(state_sentence(request, await bot.database.now(), show))
     await require_current(bot, request, shown)
     return request
 
@@ -312,7 +313,7 @@ SENTENCES = {
 
 
 def _refusal(
-    reason: Reason, click: Click, request: Request, news: Iterable[str], now: datetime
+    work: Work, reason: Reason, click: Click, request: Request, news: Iterable[str]
 ) -> Conflict | Refused:
     """Return what the person reads whose click wasn't carried out. `request` is up to date."""
     if reason is Reason.NOT_THE_REQUESTER:
@@ -321,4 +322,5 @@ def _refusal(
         return Conflict(outdated(request, click.shown.version))
     if reason in (Reason.NEWS, Reason.MAY_NOT_ASK):
         return Conflict(" ".join(("Nothing was applied.", *news, NEXT_STEP[request.state])))
-    return Conflict(SENTENCES.get(reason) or state_sentence(request, now))
+    show = reader_of(work.bot.people, click.person).show
+    return Conflict(SENTENCES.get(reason) or state_sentence(request, work.at, show))

@@ -24,6 +24,7 @@ from bot.testusers.deciding import Click, decide
 from bot.testusers.messages import notes
 from bot.testusers.parse.form import ShownRequest
 from bot.testusers.parts import Parts
+from bot.testusers.reading import reader_of
 from bot.testusers.rendering import answer_to
 
 log = structlog.get_logger(__name__)
@@ -123,7 +124,7 @@ async def _answer(
             message = await answer_to(bot, person, await undo(bot, person, shown))
         else:
             decided = await decide(bot, Click(person, act, shown, interaction.denial_reason))
-            message = notes.decided(act, decided)
+            message = notes.decided(act, decided, reader_of(bot.people, person).show)
     except DatabaseUnavailable:
         raise
     except GatehouseError as error:

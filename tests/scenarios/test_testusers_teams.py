@@ -89,6 +89,26 @@ async def test_policies_hold_over_http(sqlite_url):
         await world.shows(message, "*Applied*")
 
 
+async def test_an_approver_who_is_a_viewer_gets_masked_answers(sqlite_url):
+    policies = {"welcome": {"approvers": [VERA]}}
+    async with empty_world(sqlite_url, flow_policies=json.dumps(policies)) as world:
+        first = await world.asked("add welcome +15550142")
+        second = await world.asked("add welcome +15550143")
+        pending = await world.ask(VERA, "/testusers", "requests")
+        await world.slack.open_home(VERA)
+        home = await world.slack.until(lambda: world.slack.workspace.homes[VERA])
+        await world.slack.click(VERA, first, "Deny")
+        form = await world.form(VERA)
+        approved = await world.click(VERA, first, "Approve")
+        repeated = await world.click(VERA, pending, "Deny")
+        denied = await world.click(VERA, second, "Approve")
+        for said in (pending, home, form, approved, repeated, denied):
+            shown = json.dumps(said.blocks)
+            assert "0142" in shown or "0143" in shown
+            assert "1555" not in shown
+        assert "1555" not in pending.text + approved.text + repeated.text
+
+
 def shown_times(message, zone: str) -> list[str]:
     """Return the times in a message, converted to this time zone."""
     found = re.findall(r"<!date\^(\d+)\^", message.all_text)

@@ -15,6 +15,7 @@ from bot.slack.messages.block_kit import (
 from bot.testusers.messages import phrases
 from bot.testusers.messages.phrases import (
     WORDS,
+    Show,
     brief,
     change_in_plain,
     change_of,
@@ -209,14 +210,14 @@ def _people(request: Request, *, each_end: bool) -> Iterator[str]:
             yield "  ".join(identities[at : at + size])
 
 
-def act_buttons(request: Request, *acts: Act) -> list[SlackBlock]:
+def act_buttons(request: Request, *acts: Act, show: Show = in_full) -> list[SlackBlock]:
     """Return a button for each of these actions that the request's state allows."""
     if request.undone_by:
         return []
     offered = [act for act, (start, _) in MOVES.items() if start is request.state]
     if request.can_be_undone:
         offered.append(Act.UNDO)
-    buttons, change = list[SlackBlock](), change_in_plain(request)
+    buttons, change = list[SlackBlock](), change_in_plain(request, show)
     for act in offered:
         if act not in acts:
             continue

@@ -9,7 +9,7 @@ from bot.flows.rules.flows import Flow
 from bot.slack.messages import block_kit, ids
 from bot.slack.messages.block_kit import SlackBlock
 from bot.slack.messages.help import ABOUT_TEST_USERS
-from bot.testusers.messages.phrases import asker, change_of
+from bot.testusers.messages.phrases import Show, asker, change_of
 from bot.testusers.parse.form import FOR_CHARACTERS, Prefilled, ShownRequest, as_line
 from bot.testusers.rules.requests import MAX_REASON_CHARS, Request
 
@@ -79,7 +79,7 @@ def change_form(
     return _modal(ids.TESTUSERS_FORM, "Test users", "Request", blocks, answer)
 
 
-def denial_form(request: Request, reply_to: str) -> Json:
+def denial_form(request: Request, reply_to: str, show: Show) -> Json:
     """Return the form for denying a request."""
     reason = _input(
         ids.TESTUSERS_REASON,
@@ -87,7 +87,7 @@ def denial_form(request: Request, reply_to: str) -> Json:
         _text_input(MAX_REASON_CHARS, is_multiline=True),
         f"{request.requester.name} will see this reason.",
     )
-    asked = block_kit.section(f"{asker(request)} wants to {change_of(request)}.")
+    asked = block_kit.section(f"{asker(request)} wants to {change_of(request, show)}.")
     value = ShownRequest(request.id, request.requested.card_version).value()
     answer = {"reply_to": reply_to, "request": value}
     return _modal(ids.TESTUSERS_DENIAL, "Deny the request", "Deny", [asked, reason], answer)

@@ -71,7 +71,7 @@ def time_zone_used(time_zone: str) -> str:
     return f"Times are in your Slack time zone, {text.escape(time_zone)}."
 
 
-def decided(act: Act, request: Request) -> Message:
+def decided(act: Act, request: Request, show: phrases.Show) -> Message:
     """Return the reply to the person who clicked a button on a card."""
     did = {
         Act.APPROVE: "You approved",
@@ -79,7 +79,7 @@ def decided(act: Act, request: Request) -> Message:
         Act.CANCEL: "You cancelled",
         Act.RETRY: "Trying again",
     }[act]
-    return Message.of(f"{did}: {change_of(request)}.")
+    return Message.of(f"{did}: {change_of(request, show)}.")
 
 
 def outcome(

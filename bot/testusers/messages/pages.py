@@ -174,7 +174,7 @@ def waiting(row: OpenRow, show: Show) -> Message:
     elif row.decides:
         # A change that isn't shown in full can't be decided here.
         acts += [Act.APPROVE, Act.DENY]
-    return Message.of(line).plus(*block_kit.row(act_buttons(request, *acts)))
+    return Message.of(line).plus(*block_kit.row(act_buttons(request, *acts, show=show)))
 
 
 def own(

@@ -62,9 +62,10 @@ def brief(identities: Sequence[str], show: Show = in_full, most: int = BRIEF_COU
     return f"{first} and {more} more" if more > 0 else first
 
 
-def in_plain(identities: Sequence[str]) -> str:
+def in_plain(identities: Sequence[str], show: Show = in_full) -> str:
     """Return the first few identities in plain text, such as for a button's name."""
-    return brief(identities, lambda identity, limit: identity[:limit], PLAIN_COUNT)
+    bare = mask if show is masked else str
+    return brief(identities, lambda identity, limit: bare(identity)[:limit], PLAIN_COUNT)
 
 
 def exact(identities: Sequence[str], show: Show) -> str:
@@ -191,13 +192,13 @@ def from_presets(request: Request) -> str:
     return f" (from {presets})" if presets else ""
 
 
-def change_in_plain(request: Request) -> str:
+def change_in_plain(request: Request, show: Show = in_full) -> str:
     """Describe a request's change without markup or times: `add +1, +2 to welcome`."""
     clauses = list[str]()
     for part in parts(request):
         verb, preposition, _ = WORDS[part.effect]
         does = "change the end date of" if verb == "keep" else verb
-        clauses.append(f"{does} {in_plain(part.people)} {preposition} {request.flow.name}")
+        clauses.append(f"{does} {in_plain(part.people, show)} {preposition} {request.flow.name}")
     return " and ".join(clauses)
 
 
@@ -302,12 +303,16 @@ def size_of(blocks: Sequence[SlackBlock]) -> int:
     return len(json.dumps(blocks, ensure_ascii=False))
 
 
-def state_sentence(request: Request, now: datetime) -> str:
+def state_sentence(request: Request, now: datetime, show: Show) -> str:
     """Describe the last decision on a request, and how long ago it was made, in plain text.
 
     The exact time is left out, because plain text can't adapt to the reader's time zone.
     """
-    state, decided_by, change = request.state, request.round.decided_by, change_in_plain(request)
+    state, decided_by, change = (
+        request.state,
+        request.round.decided_by,
+        change_in_plain(request, show),
+    )
     elapsed = now - (request.round.decided_at or now)
     when = "just now"
     if elapsed >= JUST_NOW:
