@@ -127,7 +127,7 @@ class Home:
         channel = self.approvals_channel
         rows = [open_row(people, person, request, channel) for request in pending]
         waiting = [
-            row for row in rows if row.decides and user not in row.request.facts.approver_ids
+            row for row in rows if row.decides and user not in row.request.counted(row.needed)
         ]
         ending = [
             (self.flows.now(flow), access)

@@ -71,8 +71,9 @@ async def deciders(bot: Parts, request: Request, holders: Sequence[str] | None =
     policy, sid = bot.people.policy, request.flow.sid
     if holders is None:
         holders = policy.holders(Permission.DECIDE, sid)
-    requester, given = request.requester.slack_user_id, request.facts.approver_ids
-    return await bot.people.able(holders, Permission.DECIDE, sid, requester, given)
+    requester = request.requester.slack_user_id
+    counted = request.counted(policy.of_flow(sid).approvals_needed)
+    return await bot.people.able(holders, Permission.DECIDE, sid, requester, counted)
 
 
 async def addressed(bot: Parts, request: Request) -> str:

@@ -290,3 +290,16 @@ async def test_earlier_approver_whom_slack_no_longer_knows_does_not_count(sqlite
         assert world.flow.history == []
         await world.approve(message, "*Applied*", by=ADAM)
         assert world.flow.history == [["+1"]]
+
+
+async def test_an_approval_that_is_enough_by_now_can_be_given_again(sqlite_url):
+    both, one = limited(approvers=[ADA, ABEL], approvals_needed=2), limited(approvers=[ADA])
+    async with empty_world(sqlite_url, flow_policies=both) as world:
+        message = await world.asked("add welcome +1")
+        await world.approve(message, "1 of 2 approvals")
+        assert "Approve" not in await home_of(world, ADA)
+    async with restarted(sqlite_url, flow_policies=one) as world:
+        message = await moved_card(world)
+        assert f"Approvers: <@{ADA}>" in message.all_text
+        assert "+1" in (await home_of(world, ADA)).split("Your requests")[0]
+        await world.approve(message, "*Applied*")

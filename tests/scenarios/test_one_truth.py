@@ -505,7 +505,7 @@ async def test_retry_keeps_the_approval_of_a_rule_that_names_the_requester(sqlit
         listed = await world.ask(ADA, "/testusers", "history welcome")
         answer = await world.click(ADA, listed, "Retry")
         if auto == [ADA]:
-            assert "2 approvals are now needed" in answer.all_text
+            assert "This now needs approval by 2 people." in answer.all_text
         else:
             assert "Trying again" in answer.all_text
             await world.told(OTTO, "*Applied*")

@@ -181,6 +181,14 @@ class Request:
         """The people for whom nothing has come of the request yet."""
         return self.those(Did.OPEN)
 
+    def counted(self, needed: int) -> tuple[str, ...]:
+        """Return the IDs of the people who approved and can't again, because others must, too.
+
+        If there are enough approvals, because fewer are needed than before, anybody can.
+        """
+        given = self.facts.approver_ids
+        return given if len(given) < needed else ()
+
     @property
     def has_effect(self) -> bool:
         """True if the request has changed something."""

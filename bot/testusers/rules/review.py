@@ -88,7 +88,7 @@ def review(
     count = policy.approvals_needed if request.round.rule else len(request.round.approvals)
     has_enough = count >= policy.approvals_needed or request.requested.without_approval
     if request.state is State.FAILED and not has_enough:
-        news.append(f"{policy.approvals_needed} approvals are now needed.")
+        news.append(f"This now needs approval by {_people(policy.approvals_needed)}.")
     return Review(replace(request.with_left(left), flow=flow), tuple(news))
 
 
