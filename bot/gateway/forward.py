@@ -299,13 +299,16 @@ def is_gone(request: web.BaseRequest) -> bool:
 def pattern_of(token: str) -> re.Pattern[bytes]:
     """Return a pattern for a token in which any sign can be escaped, as in a URL, JSON or HTML."""
     pattern = ""
-    for byte in token.encode():
-        sign = re.escape(chr(byte))
-        if not bytes([byte]).isalnum():
-            entity = rf"&(?:\#x0*{byte:x}|\#0*{byte});|{re.escape(html.escape(chr(byte)))}"
-            sign = rf"(?i:\\?{sign}|%{byte:02x}|\\u00{byte:02x}|{entity})"
-        pattern += sign
-    return re.compile(pattern.encode("latin-1"))
+    for sign in token:
+        form = re.escape(sign)
+        if not (sign.isascii() and sign.isalnum()):
+            code = ord(sign)
+            percent = "".join(f"%{byte:02x}" for byte in sign.encode())
+            plus = r"|\+" if sign == " " else ""
+            entity = rf"&(?:\#x0*{code:x}|\#0*{code});|{re.escape(html.escape(sign))}"
+            form = rf"(?i:\\?{form}|{percent}{plus}|\\u{code:04x}|{entity})"
+        pattern += form
+    return re.compile(pattern.encode())
 
 
 def masked(data: bytes, token: str) -> bytes:

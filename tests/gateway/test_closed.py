@@ -8,7 +8,7 @@ import random
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import aiohttp
 import pytest
@@ -289,16 +289,19 @@ async def test_no_part_of_an_answer_has_the_credential(sqlite_url, template):
     assert b"*" * len(SECRET) in got
 
 
-ODD_SECRET = "1000.a/b+c=&d'-e"
+ODD_SECRET = "1000.a/b+c=&d'-e ü"
+SIGN = "[^a-z0-9]"
 ESCAPED = {
     "url": quote(ODD_SECRET, safe=""),
     "url in small letters": quote(ODD_SECRET, safe="").lower(),
     "url but for the slash": quote(ODD_SECRET),
+    "form": quote_plus(ODD_SECRET),
     "json": ODD_SECRET.replace("/", "\\/"),
+    "json in ascii": json.dumps(ODD_SECRET)[1:-1],
     "json for html": re.sub("[=&'+]", lambda sign: f"\\u{ord(sign[0]):04x}", ODD_SECRET),
     "html": html.escape(ODD_SECRET),
-    "html in numbers": re.sub(r"\W", lambda sign: f"&#{ord(sign[0])};", ODD_SECRET),
-    "html in hex": re.sub(r"\W", lambda sign: f"&#x{ord(sign[0]):X};", ODD_SECRET),
+    "html in numbers": re.sub(SIGN, lambda sign: f"&#{ord(sign[0])};", ODD_SECRET),
+    "html in hex": re.sub(SIGN, lambda sign: f"&#x{ord(sign[0]):X};", ODD_SECRET),
 }
 
 
@@ -311,9 +314,9 @@ async def test_no_escaping_reveals_the_credential(sqlite_url, form):
         async with running_gateway(sqlite_url, **settings) as gateway:
             upstream.responds(headers={"X-Sent": f"<{secret}>"}, text=f"<{secret}>")
             async with gateway.call(ITEMS) as answer:
-                assert await answer.text() == f"<{'*' * len(secret)}>"
-                assert answer.headers["X-Sent"] == f"<{'*' * len(secret)}>"
-            assert upstream.got[-1].target.endswith(f"&authtoken={quote(ODD_SECRET, safe='')}")
+                assert await answer.text() == f"<{'*' * len(secret.encode())}>"
+                assert answer.headers["X-Sent"] == f"<{'*' * len(secret.encode())}>"
+            assert upstream.got[-1].target.endswith(f"&authtoken={quote_plus(ODD_SECRET)}")
 
 
 async def test_answers_name_no_version(gateway):
