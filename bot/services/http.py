@@ -1,6 +1,7 @@
 """The HTTP client for all services, with a shared session and limits on time and size."""
 
 import asyncio
+import io
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -147,11 +148,14 @@ class HeadersFirst(ResponseHandler):
     """
 
     def data_received(self, data: bytes) -> None:
-        """Parse the headers before what follows them."""
-        headers, end, rest = data.partition(b"\r\n\r\n")
-        super().data_received(headers + end)
-        if rest:
-            super().data_received(rest)
+        """Parse the headers line by line, and then what follows them."""
+        lines = io.BytesIO(data)
+        while self.exception() is None and (not self._payload or self._payload.is_eof()):
+            line = lines.readline()
+            if not line:
+                break
+            super().data_received(line)
+        super().data_received(lines.read())
         if self.exception() is not None and self._payload and not self._payload.is_eof():
             self._payload.set_exception(NotHttpError())
 

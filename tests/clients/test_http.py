@@ -355,12 +355,34 @@ async def test_a_429_that_cannot_be_decompressed_is_a_429(bench: Bench, encoding
         "Content-Length: 0\r\n\r\n<html>Too many requests</html>",
     ],
 )
-async def test_a_429_whose_body_is_not_http_is_a_429(bench: Bench, rest: str) -> None:
+@pytest.mark.parametrize("start", ["", "HTTP/1.1 103 X\r\nLink: x\r\n\r\n"])
+@pytest.mark.parametrize("end", ["\r\n", "\n"])
+async def test_a_429_whose_body_is_not_http_is_a_429(
+    bench: Bench, start: str, end: str, rest: str
+) -> None:
     attempts = FakeAttempts()
-    async with RawServer(f"HTTP/1.1 429 X\r\n{rest}".encode()).running() as server:
+    answer = f"{start}HTTP/1.1 429 X\r\n{rest}".replace("\r\n", end).encode()
+    async with RawServer(answer).running() as server:
         with pytest.raises(RateLimited):
             await bench.request(a_call(server.url), attempts)
     assert attempts.events == ["open", "responded", None, RateLimited]
+
+
+@pytest.mark.parametrize("split", [-11, -10, -9, -8])
+async def test_a_429_in_two_packets_whose_body_is_not_http_is_a_429(bench, split: int) -> None:
+    answer = b"HTTP/1.1 429 X\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n"
+
+    async def in_two_packets(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        request.transport.write(answer[:split])
+        await asyncio.sleep(0.01)
+        request.transport.write(answer[split:])
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with web_server(in_two_packets) as url:
+        with pytest.raises(RateLimited):
+            await bench.request(a_call(url))
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.01])
