@@ -226,7 +226,7 @@ class Forwarder:
             await permit.refused(failure)
             try:
                 async with asyncio.timeout(REFUSAL_SECONDS):
-                    data = unpacked(call.service, told, await body_of(call.service, response))
+                    data = unpacked(call.service, response, await body_of(call.service, response))
             except (aiohttp.ClientError, OSError, ServiceError):
                 return message(status, failure.sentence), b"", failure
             # The body has the code.
@@ -234,7 +234,7 @@ class Forwarder:
             await permit.refused(cast("RateLimited", failure))
         elif has_body:
             body = await body_of(call.service, response, partial(self._hold, seen))
-            data = unpacked(call.service, told, body)
+            data = unpacked(call.service, response, body)
             if len(data) > LARGE_BYTES:
                 self._held[seen] = len(data)
                 self._let_go.set()
@@ -245,7 +245,7 @@ class Forwarder:
             answer.headers.add(name, value)
         if has_body:
             answer.content_length = len(data)
-            if is_packed(told):
+            if is_packed(response):
                 del answer.headers["Content-Encoding"]
         elif "Content-Length" in told:
             answer.headers["Content-Length"] = told["Content-Length"]

@@ -4,7 +4,7 @@ import asyncio
 import io
 import ssl
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -45,7 +45,7 @@ LARGE_BYTES = 256 * 1024
 RETRY_PAUSES_SECONDS = (0.3, 1.0)
 # The compressions that `unpacked` understands.
 ACCEPTED = "gzip, deflate"
-_ZLIB = ("gzip", "x-gzip", "deflate")
+_ZLIB = (["gzip"], ["x-gzip"], ["deflate"])
 
 log = structlog.get_logger(__name__)
 
@@ -306,7 +306,7 @@ class ServiceHttp:
                 ):
                     status = response.status
                     await permit.responded(ReportedLimits.from_headers(response.headers))
-                    body = unpacked(call, response.headers, await body_of(call, response))
+                    body = unpacked(call, response, await body_of(call, response))
             except ServiceError:
                 # An error's status counts, whatever becomes of its body.
                 if status is None or response.ok:
@@ -393,17 +393,19 @@ async def body_of(
     return bytes(body)
 
 
-def is_packed(headers: Mapping[str, str]) -> bool:
-    """Return True if `unpacked` decompresses a body with these headers."""
-    return headers.get("Content-Encoding", "").strip().casefold() in _ZLIB
+def is_packed(response: aiohttp.ClientResponse) -> bool:
+    """Return True if `unpacked` decompresses a body with the response's headers."""
+    told = ",".join(response.headers.getall("Content-Encoding", [])).casefold()
+    codings = [coding.strip() for coding in told.split(",")]
+    return [coding for coding in codings if coding not in {"", "identity"}] in _ZLIB
 
 
-def unpacked(call: ServiceCall, headers: Mapping[str, str], data: bytes) -> bytes:
+def unpacked(call: ServiceCall, response: aiohttp.ClientResponse, data: bytes) -> bytes:
     """Decompress a body, so that it can be read or masked. Other encodings stay.
 
     Raise ResponseUnreadable if the body is incomplete, or ResponseTooLarge.
     """
-    if not is_packed(headers):
+    if not is_packed(response):
         return data
     sentence = f"{call.subject} sent a compressed response that is incomplete."
     unreadable = ResponseUnreadable(call.service, sentence)

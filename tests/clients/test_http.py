@@ -414,6 +414,9 @@ async def test_what_follows_an_answer_is_ignored(bench: Bench, rest: str) -> Non
     [
         ("gzip", gzip.compress),
         ("X-GZip", gzip.compress),
+        ("gzip, identity", gzip.compress),
+        ("identity\r\nContent-Encoding: GZIP", gzip.compress),
+        (" ,gzip, ", gzip.compress),
         ("gzip", lambda data: gzip.compress(data) + b"\0\0"),
         ("deflate", zlib.compress),
         ("deflate", lambda data: zlib.compress(data, wbits=-15)),

@@ -15,6 +15,7 @@ from http import HTTPStatus
 from typing import Any, Self
 
 import aiohttp
+from multidict import CIMultiDict
 from yarl import URL
 
 from bot.services.http import CheckedRequest
@@ -94,7 +95,7 @@ class Response:
     def __init__(self, status: int, body: bytes) -> None:
         self.status, self._body = status, body
         self.ok = status < HTTPStatus.BAD_REQUEST
-        self.headers: dict[str, str] = {}
+        self.headers = CIMultiDict[str]()
         self.content = self
 
     async def __aenter__(self) -> Self:
