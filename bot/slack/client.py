@@ -15,6 +15,7 @@ from yarl import URL
 
 from bot.errors import SlackError, SlackRateLimited, SlackRefused, SlackUnreachable
 from bot.ops.clock import Clock
+from bot.services.errors import seconds_in
 from bot.services.http import proxy_problem, tls_context
 from bot.slack.messages.block_kit import FILLED_CHARACTERS, Message, section
 from bot.slack.messages.text import cut
@@ -213,7 +214,8 @@ class SlackClient:
                 self._web.chat_getPermalink, channel=channel_id, message_ts=message_ts
             )
             link = str(answer.get("permalink") or "")
-            self._permalinks[channel_id, message_ts] = link
+            if link:
+                self._permalinks[channel_id, message_ts] = link
         return link
 
     async def publish_home(self, slack_user_id: str, view: Mapping[str, Any]) -> None:
@@ -267,11 +269,7 @@ def error_of(status: int, body: object, headers: Mapping[str, Any]) -> SlackErro
     given: Mapping[str, Any] = body if isinstance(body, dict) else {}
     name = given.get("error")
     if status == HTTP_TOO_MANY or name in {"ratelimited", "rate_limited"}:
-        try:
-            seconds = max(1.0, float(headers.get("Retry-After", 1)))
-        except (TypeError, ValueError):
-            seconds = 1.0
-        return SlackRateLimited(min(seconds, LONGEST_WAIT_SECONDS))
+        return SlackRateLimited(min(max(1.0, seconds_in(headers)), LONGEST_WAIT_SECONDS))
     if not isinstance(name, str) or status >= HTTP_SERVER_ERROR or name in PASSING:
         return SlackUnreachable()
     needed = given.get("needed")

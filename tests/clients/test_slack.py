@@ -1,7 +1,9 @@
 """The Slack client handles rate limits, broken responses and incomplete responses."""
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from email.utils import formatdate
 
 import aiohttp
 import pytest
@@ -129,6 +131,29 @@ async def test_a_429_is_obeyed_whatever_its_body_is(body: str, kind: str) -> Non
         with pytest.raises(SlackRateLimited) as caught:
             await slack.user("U1")
     assert caught.value.retry_after_seconds == 30
+
+
+async def test_a_429_is_obeyed_until_a_date() -> None:
+    async def answer(_: web.Request) -> web.Response:
+        then = formatdate(time.time() + 300, usegmt=True)
+        return web.Response(status=429, headers={"retry-after": then})
+
+    async with client_of(answer, FakeClock()) as slack:
+        with pytest.raises(SlackRateLimited) as caught:
+            await slack.user("U1")
+    assert 298 < caught.value.retry_after_seconds <= 300
+
+
+async def test_a_link_that_slack_leaves_out_is_asked_for_again() -> None:
+    links = ["", "https://example.slack.com/archives/C1/p1"]
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response({"ok": True, "permalink": links.pop(0)})
+
+    async with client_of(answer, FakeClock()) as slack:
+        assert await slack.permalink("C1", "1.0") == ""
+        link = await slack.permalink("C1", "1.0")
+        assert link == await slack.permalink("C1", "1.0") != ""
 
 
 async def test_a_person_needs_no_more_than_an_id() -> None:
