@@ -20,13 +20,15 @@ def client_of(clients: Mapping[str, ClientSettings], tokens: Collection[str]) ->
     matches = [
         name for name, client in clients.items() if hmac.compare_digest(client.token_sha256, sent)
     ]
-    if len(tokens) == 1 and matches:
+    # If a client's token were empty, everybody would know it.
+    is_one = len(tokens) == 1 and "" not in tokens
+    if is_one and matches:
         return matches[0]
     sentence = (
         "Send exactly one gateway token, either in the header “Authorization: Bearer …” or"
         " as authtoken=… in the query."
     )
-    if len(tokens) == 1 and "" not in tokens:
+    if is_one:
         sentence = "This gateway token isn't known. `gatehouse gateway-token` creates one."
     challenge = ("WWW-Authenticate", 'Bearer realm="gatehouse"')
     raise GatewayRefusal(HTTPStatus.UNAUTHORIZED, "unauthorized", sentence, [challenge])

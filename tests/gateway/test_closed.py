@@ -16,6 +16,7 @@ from aiohttp import web
 from sqlalchemy import select
 from structlog.testing import capture_logs
 
+from bot.gateway.clients import token_hash
 from bot.organizations.rules import Organization
 from bot.quotas.tables import quota_organizations
 from tests.gateway.conftest import (
@@ -97,6 +98,17 @@ async def test_request_without_one_known_token_is_unauthorized(gateway):
             is_one = (authorization, query) in {("Bearer wrong", ""), (None, "&authtoken=wrong")}
             assert ("isn't known" in message, "exactly one" in message) == (is_one, not is_one)
             assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+        assert gateway.upstream.got == []
+
+
+@pytest.mark.parametrize("authorization", ["Bearer ", "Basic x", ""])
+async def test_an_empty_token_is_no_token(sqlite_url, authorization):
+    clients = {"nobody": {"token_sha256": token_hash(""), "organizations": "*"}}
+    async with running_gateway(sqlite_url, gateway_clients=json.dumps(clients)) as gateway:
+        url = f"{gateway.url}{ITEMS}&authtoken={'' if authorization else ' '}"
+        headers = {"Authorization": authorization}
+        async with gateway.session.get(url, headers=headers) as answer:
+            assert answer.status == 401
         assert gateway.upstream.got == []
 
 
