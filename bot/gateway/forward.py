@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from http import HTTPStatus
 from typing import cast
-from urllib.parse import quote_plus
+from urllib.parse import quote_plus, unquote_plus
 
 import aiohttp
 from aiohttp import web
@@ -163,7 +163,12 @@ class Forwarder:
                 signed = await credential.sign()
                 params = signed.params.items()
                 added = (f"{quote_plus(key)}={quote_plus(value)}" for key, value in params)
-                query = "&".join(filter(None, (call.url.raw_query_string, *added)))
+                passed = "&".join(
+                    part
+                    for part in call.url.raw_query_string.split("&")
+                    if unquote_plus(part.partition("=")[0]) not in signed.params
+                )
+                query = "&".join(filter(None, (passed, *added)))
                 url = URL(f"{call.url.with_query(None)}{'?' if query else ''}{query}", encoded=True)
                 ours = {name.casefold() for name in signed.headers}
                 kept = [header for header in call.headers if header[0].casefold() not in ours]

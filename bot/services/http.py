@@ -43,8 +43,8 @@ MOST_HEADERS = 1_024
 CHUNK_BYTES = 64 * 1024
 LARGE_BYTES = 256 * 1024
 RETRY_PAUSES_SECONDS = (0.3, 1.0)
-# The compressions that `unpacked` understands.
-ACCEPTED = "gzip, deflate"
+# With the compressions that `unpacked` understands.
+OWN_HEADERS = {"Accept-Encoding": "gzip, deflate", "User-Agent": "gatehouse"}
 _ZLIB = (["gzip"], ["x-gzip"], ["deflate"])
 
 log = structlog.get_logger(__name__)
@@ -130,7 +130,6 @@ async def open_session() -> AsyncIterator[aiohttp.ClientSession]:
         request_class=CheckedRequest,
         # Off without proxies, because this also makes aiohttp read credentials from ~/.netrc.
         trust_env=bool(getproxies_environment()),
-        headers={"User-Agent": "gatehouse"},
         max_line_size=MOST_HEADER_BYTES,
         max_field_size=MOST_HEADER_BYTES,
         max_headers=MOST_HEADERS,
@@ -300,7 +299,7 @@ class ServiceHttp:
                         call,
                         permit,
                         params=call.params,
-                        headers={**call.headers, "Accept-Encoding": ACCEPTED},
+                        headers={**call.headers, **OWN_HEADERS},
                         data=None if call.form is None else aiohttp.FormData(call.form),
                     ) as response,
                 ):
