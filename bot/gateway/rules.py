@@ -148,7 +148,7 @@ def target_of(raw_target: str, roots: Mapping[str, str], apis: Collection[str] =
     # The sandbox's roots begin with the data center, which the client's path already includes.
     parts = [part for part in roots[data_center].split("/") if part]
     outside = parts[:1] if len(parts) > 1 and parts[0] == data_center else []
-    if parts[len(outside) :][:1] == segments[:1]:
+    if [unquote(part) for part in parts[len(outside) :][:1]] == segments[:1]:
         # The path already includes the root, so don't add the root again.
         parts = outside
     path = "/".join(["", *parts, rest])

@@ -170,6 +170,13 @@ async def test_client_changes_its_host_and_nothing_else(gateway):
     assert gateway.upstream.got[-1].target.startswith("/eu/inventory/v1/admin?")
 
 
+async def test_the_first_part_of_a_root_can_be_escaped(sqlite_url):
+    centers = {"eu": {"authtoken": "secret", "base_url": "UPSTREAM/ü b/v1"}}
+    async with running_gateway(sqlite_url, inventory_data_centers=centers) as gateway:
+        assert await gateway.status(f"/eu/%C3%BC%20b/v3/a?organization_id={EU}") == 200
+        assert gateway.upstream.got[-1].target.startswith("/%C3%BC%20b/v3/a?")
+
+
 async def test_a_missing_content_type_is_not_made_up(gateway):
     async def answer(request, _body):
         head = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
