@@ -1,7 +1,8 @@
 """Defines the type, default value and example of each setting."""
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
 from pydantic import (
@@ -46,10 +47,20 @@ QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”"}
 
 def as_json(value: object) -> object:
     """Parse a string as JSON, or return any other value unchanged."""
+    if not isinstance(value, str):
+        return value
     try:
-        return from_json(value) if isinstance(value, str) else value
+        table: object = from_json(value)
     except ValueError as error:
         raise ValueError(f"is not JSON ({error})") from None
+    # Of two equal keys, the first would be ignored.
+    json.loads(value, object_pairs_hook=_require_each_once)
+    return table
+
+
+def _require_each_once(pairs: Sequence[tuple[str, object]]) -> None:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("has a table in which a key occurs twice")
 
 
 def _url(value: str) -> URL:

@@ -250,6 +250,18 @@ def test_a_flow_that_is_named_twice_has_no_clear_approvers():
     assert f"lists one flow twice: as “welcome” and as “{SID}”" in found[0]
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ROLES", '{"admin": ["U0ADA"], "admin": ["U0OTTO"]}'),
+        ("FLOW_POLICIES", '{"*": {"approvers": ["U0ADA"]}, "*": {"longest": "7d"}}'),
+        ("APIS", '{"x": {"limits": {"minute": 5}, "limits": {"day": 5}}}'),
+    ],
+)
+def test_a_key_that_occurs_twice_hides_nothing(name, value):
+    assert f"{name} has a table in which a key occurs twice" in problems(**{name: value})[0]
+
+
 def test_alias_that_is_nearly_known_is_offered():
     aliases = f'{{"welcome": "{SID}"}}'
     found = problems(FLOW_ALIASES=aliases, FLOW_POLICIES='{"Welcome": {}}')
