@@ -103,8 +103,8 @@ def _text_of(option: str, path: Path) -> str:
 
 def _folders(path: Path) -> list[Path]:
     """Return the folders in which the file, and each link that leads to it, can be replaced."""
-    folders = [path.parent, path.resolve().parent]
-    while path.is_symlink():
-        path = path.parent / path.readlink()
-        folders.append(path.parent)
+    folders = [path.parent]
+    for place in (path, *path.parents):
+        if place.is_symlink():
+            folders += [place.parent, *_folders(place.parent / place.readlink())]
     return folders

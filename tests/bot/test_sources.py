@@ -240,6 +240,20 @@ def test_file_that_other_users_can_change_is_refused(path, is_folder):
         find_sources({"GATEHOUSE_CONFIG": str(path)})
 
 
+@pytest.mark.parametrize("shared", ["link", "file"])
+def test_folder_of_a_link_to_a_folder_counts(tmp_path, shared):
+    (tmp_path / "file").mkdir(mode=0o755)
+    (tmp_path / "link").mkdir(mode=0o755)
+    (tmp_path / "file/x.toml").touch()
+    (tmp_path / "link/folder").symlink_to("../file")
+    (tmp_path / "home").symlink_to("link/folder")
+    given = {"GATEHOUSE_CONFIG": str(tmp_path / "home/x.toml")}
+    assert find_sources(given).table == {}
+    (tmp_path / shared).chmod(0o757)
+    with pytest.raises(SettingsError, match="writable by every user"):
+        find_sources(given)
+
+
 @pytest.mark.parametrize("shared", ["named", "between", "file"])
 def test_folder_of_each_link_to_the_file_counts(tmp_path, shared):
     for name in ("named", "between", "file"):
