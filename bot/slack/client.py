@@ -32,7 +32,18 @@ LIMITS_REMEMBERED = 1_000
 PERMALINKS_REMEMBERED = 1_000
 HTTP_SERVER_ERROR = 500
 # Slack's names for temporary errors, after which the same call may succeed.
-PASSING = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout"})
+PASSING = frozenset(
+    {
+        "internal_error",
+        "fatal_error",
+        "service_unavailable",
+        "request_timeout",
+        # While a workspace or a channel moves to an Enterprise organization.
+        "team_added_to_org",
+        "org_login_required",
+        "external_channel_migrating",
+    }
+)
 # Slack's error names for a message with invalid blocks.
 BAD_BLOCKS = frozenset(
     {

@@ -1,5 +1,6 @@
 """The Slack client handles rate limits, broken responses and incomplete responses."""
 
+import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -131,6 +132,15 @@ async def test_a_429_is_obeyed_whatever_its_body_is(body: str, kind: str) -> Non
         with pytest.raises(SlackRateLimited) as caught:
             await slack.user("U1")
     assert caught.value.retry_after_seconds == 30
+
+
+@pytest.mark.parametrize(
+    "error", ["team_added_to_org", "org_login_required", "external_channel_migrating"]
+)
+async def test_what_passes_while_a_workspace_moves_is_no_refusal(error: str) -> None:
+    async with answering(json.dumps({"ok": False, "error": error})) as slack:
+        with pytest.raises(SlackUnreachable):
+            await slack.who_am_i()
 
 
 async def test_a_429_is_obeyed_until_a_date() -> None:
