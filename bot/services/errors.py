@@ -221,7 +221,7 @@ def code_and_words(call: ServiceCall, body: bytes, redactor: Redactor) -> tuple[
         case [dict(first), *_]:
             sent = first
     said = [sent.get(field) for field in call.words_fields]
-    words = ": ".join(word for word in said if isinstance(word, str))
+    words = ": ".join(word for word in said if word and isinstance(word, str))
     return (code if is_code else None), plain_words(words, redactor)
 
 

@@ -196,6 +196,12 @@ async def test_each_way_to_fail_has_a_sentence_and_no_secret(
     )
 
 
+async def test_empty_fields_for_an_error_are_no_error(bench: Bench, services: FakeServices) -> None:
+    empty = {"error": "", "error_description": ""}
+    services.post(TOKEN_URL, payload={"access_token": "one", **empty})
+    assert (await a_credential(bench).sign()).token == "one"
+
+
 async def test_a_failed_renewal_is_tried_again_by_the_next_who_asks(
     bench: Bench, services: FakeServices
 ) -> None:
