@@ -94,8 +94,7 @@ def proxy_for(url: URL) -> str | None:
 def proxy_problem(url: URL, accident: Exception) -> str | None:
     """Return why no connection to the URL's proxy was made, or None if that isn't the problem."""
     proxy = proxy_for(url)
-    is_connection = isinstance(accident, _UNCONNECTED)
-    if proxy is None or not is_connection or isinstance(accident, _CERTIFICATE):
+    if proxy is None or not isinstance(accident, _OF_PROXY):
         return None
     return f"the proxy {URL(proxy).host} can't be reached. Check {url.scheme.upper()}_PROXY."
 
@@ -166,11 +165,13 @@ class CheckedRequest(aiohttp.ClientRequest):
     """
 
     may_send: Callable[[], bool] | None = None
+    is_sent = False
 
     async def send(self, conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
         """Send the request, or raise NeverSentError if its permit has expired."""
         if self.may_send is not None and not self.may_send():
             raise NeverSentError
+        self.is_sent = True
         return await super().send(conn)
 
 
@@ -190,7 +191,16 @@ def once(may_send: Callable[[], bool]) -> aiohttp.ClientMiddlewareType:
             return await handler(request)
         except aiohttp.ClientConnectorError:
             raise
-        except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        except (
+            aiohttp.ClientOSError,
+            aiohttp.ServerDisconnectedError,
+            aiohttp.ClientResponseError,
+        ) as error:
+            if isinstance(request, CheckedRequest) and not request.is_sent:
+                # Only a proxy that is asked to connect answers before that.
+                raise aiohttp.ClientHttpProxyError(request.request_info, ()) from error
+            if isinstance(error, aiohttp.ClientResponseError):
+                raise
             raise aiohttp.ClientConnectionError(str(error)) from error
 
     return send
@@ -206,6 +216,12 @@ class NeverSentError(Exception):
 
 _HELD_UP = "The call to {label} took too long to start, so it wasn't sent. Please try again."
 _CERTIFICATE = (aiohttp.ClientConnectorCertificateError, ssl.SSLError)
+# With a proxy, only its own name is looked up.
+_OF_PROXY = (
+    aiohttp.ClientProxyConnectionError,
+    aiohttp.ClientConnectorDNSError,
+    aiohttp.ConnectionTimeoutError,
+)
 _UNCONNECTED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 _NEVER_SENT: Sequence[tuple[type[Exception] | tuple[type[Exception], ...], str]] = (
     (NeverSentError, _HELD_UP),

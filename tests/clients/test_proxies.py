@@ -59,20 +59,42 @@ async def test_services_and_slack_are_called_through_the_proxy(asked) -> None:
     assert list(dict.fromkeys(asked)) == [f"{ELSEWHERE}/v2/Flows", f"{ELSEWHERE}/api/auth.test"]
 
 
-@pytest.mark.parametrize("status", [502, 407])
-async def test_a_call_that_the_proxy_declines_counts_as_unsent(monkeypatch, status) -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 502 No\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200",
+        b"hello\r\n\r\n",
+        b"",
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_call_that_the_proxy_declines_counts_as_unsent(monkeypatch, answer, method) -> None:
+    said = "can't be reached, because the proxy refused to connect"
+    await assert_unsent(monkeypatch, answer, said, method)
+
+
+async def test_a_proxy_that_connects_is_not_blamed(monkeypatch) -> None:
+    answer = b"HTTP/1.1 200 OK\r\n\r\nThis is no TLS."
+    await assert_unsent(monkeypatch, answer, r"The email service can't be reached\.$")
+
+
+async def assert_unsent(monkeypatch, answer: bytes, said: str, method: str = "GET") -> None:
+    """Make a call through a proxy that answers and closes the connection."""
+
     async def decline(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 %d No\r\nContent-Length: 0\r\n\r\n" % status)
+        writer.write(answer)
         await writer.drain()
         writer.close()
 
     server = await asyncio.start_server(decline, "127.0.0.1", 0)
     host, port = server.sockets[0].getsockname()
     monkeypatch.setenv("HTTPS_PROXY", f"http://{host}:{port}")
-    call = ServiceCall("email", "the email service", "GET", URL("https://elsewhere.example/v3"))
+    call = ServiceCall("email", "the email service", method, URL("https://elsewhere.example/v3"))
     async with server, open_bench() as bench:
-        with pytest.raises(ServiceUnreachable, match="the proxy refused to connect") as got:
+        with pytest.raises(ServiceUnreachable, match=said) as got:
             await bench.request(call)
     assert got.value.sent is False
 
