@@ -8,6 +8,7 @@ the new list, compares it with the response, and writes the results in one trans
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 
 import structlog
@@ -31,7 +32,6 @@ from bot.testusers.rules.applying import (
     GONE,
     TRIES,
     ListChangePlan,
-    Post,
     StoredOtherwise,
     Waiting,
     failed,
@@ -42,8 +42,8 @@ from bot.testusers.rules.applying import (
 )
 from bot.testusers.rules.people import Access, CurrentList, Over
 from bot.testusers.rules.requests import Request
-from bot.testusers.settling import Settling, concerned, plan_detail
-from bot.testusers.work import Work, review_now
+from bot.testusers.settling import Settling, plan_detail
+from bot.testusers.work import review_now
 
 log = structlog.get_logger(__name__)
 
@@ -60,33 +60,30 @@ async def run_changes(bot: Parts, job: Job, lease: Lease) -> Again | None:
         at = await tx.now()
         await tx.end_with_next()
         recent, post = await store.recent_lists(tx, flow_key, at - CONFIRMED)
-    begun = Waiting(at, flow, [], post, access)
     has_missing = bool(recent) and not access.keys() <= {*recent[-1].identities}
-    return await Run(bot, lease, begun, recent, access, has_missing).apply()
+    return await Run(bot, lease, flow, at, access, recent, post, has_missing).apply()
 
 
 @dataclass
 class Run:
     """A run of the job `apply:<flow>`.
 
-    `begun` is what was known when the run began, before its requests were loaded, or what was left
-    when it made its plan. `recent` are the flow's lists of the last minute, and the one before
-    them. Only the process with the lease changes a flow's access and its POST, so they're loaded
-    once: `access` is kept up to date while results are recorded. `has_missing` is True if people
-    with access are missing from the latest list.
+    Only the process with the lease changes a flow's access and its POST, so they're loaded once, at
+    the time `at`, and kept up to date. `post` is the plan whose POST is in doubt, if there's one.
+    `recent` are the flow's lists of the last minute, and the one before them. `has_missing` is True
+    if people with access are missing from the latest list. `left` are the approved requests that
+    were left when the run made its plan.
     """
 
     bot: Parts
     lease: Lease
-    begun: Waiting
-    recent: Sequence[FlowList]
+    flow: Flow
+    at: datetime
     access: dict[str, Access]
+    recent: Sequence[FlowList]
+    post: ListChangePlan | None
     has_missing: bool
-
-    @property
-    def flow(self) -> Flow:
-        """The flow whose list the run reads and changes."""
-        return self.begun.flow
+    left: Sequence[Request] = ()
 
     async def apply(self) -> Again | None:
         """Read the list once, and send a new list at most once. Return when to run again."""
@@ -104,31 +101,34 @@ class Run:
         If there's none, the run has ended. Then also return when to run again.
         """
         service = self.bot.flows.service()
-        post = self.begun.post
-        in_doubt = post.plan.change.identities if post else ()
+        in_doubt = self.post.change.identities if self.post else ()
         listed = await read_current(service, self.flow, self.recent, in_doubt)
         async with self.lease.transaction() as tx:
             # More requests may have been approved while the list was being read.
-            approved = await self._approved(tx)
-            work, plan = Work(self.bot, tx, await tx.now(), approved), None
-            if post is None or post.is_settled_by(listed, self.begun.at):
-                plan = await self._plan(work, approved, post, listed)
+            work, plan = await self._begin(tx), None
+            if self.post is None or self.post.is_settled_by(listed, self.at):
+                plan = await self._plan(work, listed)
                 await work.write()
-                if post is not None:
-                    await store.forget_post(tx, self.flow.key)
-                post = Post(plan, work.at) if plan else None
-                if post is not None:
-                    await store.add_post(tx, self.flow.key, post)
+                await self._replace_post(tx, plan)
             if plan is None:
-                return None, await self._end(work, post)
+                return None, await self._end(work)
             await self.lease.require(tx)
         return plan, None
 
-    async def _approved(self, tx: Transaction) -> list[Request]:
-        """Lock the flow, and return its approved requests, oldest decision first."""
+    async def _replace_post(self, tx: Transaction, post: ListChangePlan | None) -> None:
+        """Store a plan in doubt in place of the one before, if any."""
+        if self.post is not None:
+            await store.forget_post(tx, self.flow.key)
+        if post is not None:
+            await store.add_post(tx, self.flow.key, post)
+        self.post = post
+
+    async def _begin(self, tx: Transaction) -> Settling:
+        """Lock the flow, and load its approved requests, oldest decision first."""
         await lock_flow(tx, self.flow.key)
         approved = await store.requests_in(tx, State.APPLYING, flow_key=self.flow.key)
-        return sorted(approved, key=lambda one: (one.round.decided_at or one.created_at, one.id))
+        approved.sort(key=lambda one: (one.round.decided_at or one.created_at, one.id))
+        return Settling(self.bot, tx, await tx.now(), approved, self.flow, self.access)
 
     async def _send(self, plan: ListChangePlan) -> Again | None:
         """Send a plan's list, and record the service's answer. Return when to run again."""
@@ -142,15 +142,13 @@ class Run:
         again = None
         async with self.lease.transaction() as tx:
             await lock_flow(tx, self.flow.key)
-            loaded = await concerned(tx, self.flow, plan, self.access)
-            work = Work(self.bot, tx, await tx.now(), loaded)
-            settling = Settling(work, self.flow, self.access)
-            await settling.settle(plan, work.at, answered, spellings)
+            work = Settling(self.bot, tx, await tx.now(), (), self.flow, self.access)
+            await work.settle(plan, work.at, answered, spellings)
             await work.write()
-            await store.forget_post(tx, self.flow.key)
+            await self._replace_post(tx, None)
             await store.forget_lists(tx, self.flow.key, work.at - CONFIRMED)
             if is_as_sent:
-                again = await self._end(work, None)
+                again = await self._end(work)
             else:
                 await self.lease.require(tx)
         if unknown := plan.unknown_in(answered, spellings):
@@ -159,15 +157,11 @@ class Run:
             raise ResponseUnreadable("flow", OTHER_LIST)
         return again
 
-    async def _end(
-        self, work: Work, post: Post | None, error: GatehouseError | None = None
-    ) -> Again | None:
+    async def _end(self, work: Settling, error: GatehouseError | None = None) -> Again | None:
         """End the run in a transaction that has stored its results. Return when to run again."""
         tries = self.lease.job.tries + 1 if error else 1
-        approved = [one for one in work.requests if one.state is State.APPLYING]
-        ids = {request.id for request in work.requests}
-        approved += [one for one in self.begun.requests if one.id not in ids]
-        waiting = Waiting(work.at, self.flow, approved, post, self.access)
+        others = [request for request in self.left if request.id not in work.requests]
+        waiting = Waiting(work.at, [*work.approved, *others], self.post, self.access)
         at = next_run(waiting, tries, error, has_missing=self.has_missing)
         again = Again(at, tries) if at else None
         # Nothing is stored if another process has taken over.
@@ -175,31 +169,22 @@ class Run:
         await self.lease.finish(work.tx, again)
         return again
 
-    async def _plan(
-        self, work: Work, approved: Sequence[Request], post: Post | None, listed: tuple[str, ...]
-    ) -> ListChangePlan | None:
+    async def _plan(self, work: Settling, listed: tuple[str, ...]) -> ListChangePlan | None:
         """Return the next plan, or None if it's empty."""
         at = work.at
-        settling = Settling(work, self.flow, self.access)
-        lists = await self._seen(settling, work, approved, post, listed)
-        left = list[Request]()
-        for one in approved:
-            request = await work.request(one.id)
-            if request is None or request.state is not State.APPLYING:
-                continue
+        lists = await self._seen(work, listed)
+        for request in work.approved:
             if request.attempts.tries >= TRIES:
-                await settling.note_try(request.id, failed)
-            else:
-                left.append(request)
-        await self._end_what_is_gone(settling, left, listed)
+                work.note_try(request.id, failed)
+        await self._end_what_is_gone(work, listed)
         ends = {spelling: access.ends_at for spelling, access in self.access.items()}
         current = CurrentList(listed, ends)
-        ready = list[Request]()
-        for request in left:
-            reviewed = await self._reviewed(work, settling, request, current)
-            if reviewed is not None:
-                ready.append(reviewed)
-        self.begun = waiting = Waiting(at, self.flow, ready, None, self.access)
+        left = list[Request]()
+        for request in work.approved:
+            if reviewed := await self._reviewed(work, request, current):
+                left.append(reviewed)
+        self.left = left
+        waiting = Waiting(at, left, None, self.access)
         ready, over = waiting.ready, waiting.over
         # A request's last attempt is sent alone so that it can't make other requests fail.
         if any(request.attempts.tries == TRIES - 1 for request in ready):
@@ -209,46 +194,34 @@ class Run:
             detail = plan_detail(plan, plan.after)
             work.record(AuditEntry(BOT, "flow.sent", self.flow.sid, detail))
             return plan
-        work.add(await concerned(work.tx, self.flow, plan, self.access))
-        await settling.settle(plan, at, listed, {})
+        await work.settle(plan, at, listed, {})
         return None
 
-    async def _seen(
-        self,
-        settling: Settling,
-        work: Work,
-        approved: Sequence[Request],
-        post: Post | None,
-        listed: tuple[str, ...],
-    ) -> list[FlowList]:
-        """Store the list that was read, and what it shows of the POST in doubt, if there's one.
+    async def _seen(self, work: Settling, listed: tuple[str, ...]) -> list[FlowList]:
+        """Store the list that was read, and what it shows of the plan in doubt, if there's one.
 
         Return the flow's lists since the approved requests were made. The last one was just read.
         """
-        if post is not None:
-            plan = post.plan
-            work.add(await concerned(work.tx, self.flow, plan, self.access))
-            await settling.settle(plan, post.sent_at, listed, plan.spellings_on(listed))
+        first_id = min((request.list_id for request in work.approved), default=0)
+        if plan := self.post:
+            await work.settle(plan, plan.at, listed, plan.spellings_on(listed))
             # If the POST took effect, sending it again would add these entries again.
             if unclear := plan.unclear_in(listed):
                 reason = reason_of(StoredOtherwise(listed, unclear))
                 for request_id in plan.request_ids:
-                    await settling.note_try(request_id, partial(failed, reason=reason))
+                    work.note_try(request_id, partial(failed, reason=reason))
         known_id = self.recent[-1].id if self.recent else 0
-        first_id = min((request.list_id for request in approved), default=0) or known_id
-        lists = await lists_from(work.tx, self.flow.key, first_id)
+        lists = await lists_from(work.tx, self.flow.key, first_id or known_id)
         if not lists or lists[-1].identities != listed:
             lists.append(await add_list(work.tx, self.flow.key, listed))
         return lists
 
-    async def _end_what_is_gone(
-        self, settling: Settling, left: Sequence[Request], listed: Collection[str]
-    ) -> None:
+    async def _end_what_is_gone(self, work: Settling, listed: Collection[str]) -> None:
         """End the access of people who have been missing from all lists for a minute.
 
-        People whom a request in `left` adds or removes don't count as missing.
+        People whom an approved request adds or removes don't count as missing.
         """
-        taken = {person.spelling for request in left for person in request.left}
+        taken = {person.spelling for request in work.approved for person in request.left}
         there = {*listed}
         missing = [
             access
@@ -258,19 +231,19 @@ class Run:
         unknown = [identity for identity in listed if identity not in self.access]
         spellings = stored_spellings([access.spelling for access in missing], unknown)
         seen = {identity for one in self.recent for identity in one.identities}
-        is_a_minute = bool(self.recent) and self.recent[0].at + GONE <= self.begun.at
+        is_a_minute = bool(self.recent) and self.recent[0].at + GONE <= self.at
         self.has_missing = False
         for access in missing:
             spelling = access.spelling
             if spelling in spellings:
-                await settling.respell(access, spellings[spelling])
+                await work.respell(access, spellings[spelling])
             elif is_a_minute and spelling not in seen:
-                await settling.end(spelling, Over.GONE)
+                await work.end(spelling, Over.GONE)
             else:
                 self.has_missing = True
 
     async def _reviewed(
-        self, work: Work, settling: Settling, request: Request, current: CurrentList
+        self, work: Settling, request: Request, current: CurrentList
     ) -> Request | None:
         """Return the request as the list spells its people, or None if it can't be applied.
 
@@ -281,9 +254,9 @@ class Run:
         review = review_now(self.bot, request, work.at, current)
         if not review.is_over:
             if not review.news:
-                if review.request.people != request.people:
-                    work.put(replace(request, people=review.request.people))
-                return await work.request(request.id)
+                request = replace(request, people=review.request.people)
+                work.put(request)
+                return request
             # A change without approval gets a card only after its first attempts.
             if request.requested.without_approval and request.attempts.retried_by is None:
                 return request
@@ -293,7 +266,7 @@ class Run:
                 return request
         if request.has_effect:
             reason = " ".join((*review.news, FOR_THE_REST))
-            await settling.note_try(request.id, partial(failed, reason=reason))
+            work.note_try(request.id, partial(failed, reason=reason))
         else:
             work.ask_again(review)
         return None
@@ -306,26 +279,20 @@ class Run:
         Return when to run again.
         """
         async with self.lease.transaction() as tx:
-            approved = await self._approved(tx)
-            work = Work(self.bot, tx, await tx.now(), approved)
-            post = await store.post_of(tx, self.flow.key)
-            if plan is not None and post is not None:
-                post = post.after(error)
-                await store.forget_post(tx, self.flow.key)
-                if post is not None:
-                    await store.add_post(tx, self.flow.key, post)
-            waiting = Waiting(work.at, self.flow, approved, post, self.access)
-            settling = Settling(work, self.flow, self.access)
-            ids = plan.request_ids if plan else [request.id for request in waiting.ready]
-            overdue: list[str] = []
+            work = await self._begin(tx)
+            if plan is not None and self.post is not None:
+                await self._replace_post(tx, plan.in_doubt_after(error))
+            post = self.post
+            waiting = Waiting(work.at, work.approved, post, self.access)
+            overdue = list[str]()
             if plan is None or not plan.steps:
                 overdue = sorted({access.request_id for access in waiting.over})
             is_shared = plan is not None and len(plan.steps) + len(plan.over) > 1
-            for request_id in ids:
-                of_request = post if post and request_id in post.plan.request_ids else None
+            for request_id in plan.request_ids if plan else [one.id for one in waiting.ready]:
+                of_request = post if post and request_id in post.request_ids else None
                 note = partial(tried, error=error, at=work.at, post=of_request, is_shared=is_shared)
-                await settling.note_try(request_id, note)
+                work.note_try(request_id, note)
             for request_id in overdue:
-                await settling.say_overdue(request_id, reason_of(error))
+                await work.say_overdue(request_id, reason_of(error))
             await work.write()
-            return await self._end(work, post, error)
+            return await self._end(work, error)

@@ -266,7 +266,7 @@ def _lengths(people: Iterable[RequestPerson], at: datetime) -> list[float | None
 
 async def _require_not_undone(work: Work, request_id: str) -> None:
     """Lock a request that's about to be undone, and check that nobody else has asked for that."""
-    undone = await work.request(request_id)
+    undone = await store.load_request(work.tx, request_id)
     if undone is None or undone.undone_by or not undone.can_be_undone:
         raise Conflict(UNDO_ASKED)
     if undone.state is State.FAILED and await is_in_doubt(work.tx, undone):

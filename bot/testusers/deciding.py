@@ -133,7 +133,7 @@ async def _carry_out(
 async def is_in_doubt(tx: Transaction, request: Request) -> bool:
     """Return True if a POST for this request still has an unknown outcome."""
     post = await store.post_of(tx, request.flow.key)
-    return post is not None and request.id in post.plan.request_ids
+    return post is not None and request.id in post.request_ids
 
 
 async def require_current(bot: Parts, request: Request, shown: ShownRequest) -> None:

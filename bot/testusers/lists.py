@@ -45,7 +45,7 @@ async def read_list(bot: Parts, flow: Flow) -> ReadList:
         at = await tx.now()
         await tx.end_with_next()
         recent, post = await store.recent_lists(tx, flow.key, at - CONFIRMED)
-    in_doubt = post.plan.change.identities if post else ()
+    in_doubt = post.change.identities if post else ()
     listed = await read_current(bot.flows.service(), flow, recent, in_doubt)
     if not access.keys() <= {*listed}:
         async with bot.database.transaction() as tx:
@@ -55,5 +55,5 @@ async def read_list(bot: Parts, flow: Flow) -> ReadList:
     current = CurrentList(listed, ends)
     if post is None:
         return ReadList(current, access, at, known_id)
-    arriving = post.plan.change.spelled(post.plan.spellings_on(listed)).additions
+    arriving = post.change.spelled(post.spellings_on(listed)).additions
     return ReadList(current, access, at, IN_DOUBT, arriving)

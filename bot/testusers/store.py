@@ -36,7 +36,7 @@ from bot.store.engine import BATCH, Transaction
 from bot.store.postgres import NOW
 from bot.store.tables import outbox_messages
 from bot.store.types import UtcDateTime
-from bot.testusers.rules.applying import ListChangePlan, Post
+from bot.testusers.rules.applying import ListChangePlan
 from bot.testusers.rules.people import Access, Did, RequestPerson
 from bot.testusers.rules.requests import Request, Who
 from bot.testusers.tables import HAS_ACCESS, flow_posts, has_access, request_people, requests
@@ -144,16 +144,20 @@ _NEAR = (
     .where(requests.c.state.in_(OPEN), _FOR_THEM | _IS_OWN)
     .order_by(*_OLDEST)
 )
-_REMOVED_THEM = select(request_people.c.request_id).where(
+# What stands for people of these requests. For conditions with OR, PostgreSQL would read all
+# requests.
+_THEIR_PEOPLE = select(_THEIRS.c.person).where(
+    _THEIRS.c.request_id.in_(bindparam("its_ids", expanding=True))
+)
+_STANDS_FOR_THEM = select(request_people.c.request_id).where(
     _IN_FLOW,
-    _IS_ONE_OF_THEM,
-    request_people.c.wants == "remove",
+    request_people.c.person.in_(_THEIR_PEOPLE),
     request_people.c.did == "made",
     request_people.c.over.is_(None),
 )
-# For conditions with OR, PostgreSQL would read all requests.
-_THESE_OR_REMOVALS = select(requests.c.id).where(_HAS_ID).union(_REMOVED_THEM)
-_AND_REMOVALS = _REQUESTS.where(requests.c.id.in_(_THESE_OR_REMOVALS))
+_CONCERNED = _REQUESTS.where(
+    requests.c.id.in_(select(requests.c.id).where(_HAS_ID).union(_STANDS_FOR_THEM))
+)
 _HOLD_FLOW = text(
     f"{NOW} FROM requests, pg_advisory_xact_lock(hashtextextended('{FLOW}' || flow_key, 0))"
     " WHERE requests.id = :its_id"
@@ -196,15 +200,9 @@ async def and_related(
     return request, [one for one in loaded if one is not request], listed
 
 
-async def requests_and_removals(
-    tx: Transaction, request_ids: Collection[str], flow_key: str, removed: Iterable[str]
-) -> list[Request]:
-    """Return the requests with these IDs, and those that removed any of these people from a flow.
-
-    Removals that can't be undone anymore aren't included.
-    """
-    values = {"its_ids": [*request_ids], **_of_people(flow_key, removed)}
-    return await _load(tx, _AND_REMOVALS, values)
+async def concerned(tx: Transaction, flow_key: str, request_ids: Collection[str]) -> list[Request]:
+    """Return a flow's requests with these IDs, and those whose changes for their people stand."""
+    return await _load(tx, _CONCERNED, {"its_ids": [*request_ids], "its_flow": flow_key})
 
 
 async def requests_in(tx: Transaction, *states: State, flow_key: str = "") -> list[Request]:
@@ -431,8 +429,8 @@ _RECENT = (
 
 async def recent_lists(
     tx: Transaction, flow_key: str, since: datetime
-) -> tuple[list[FlowList], Post | None]:
-    """Return a flow's lists after this time, oldest first, and the POST in doubt, if there's one.
+) -> tuple[list[FlowList], ListChangePlan | None]:
+    """Return a flow's lists after this time, oldest first, and the plan in doubt, if there's one.
 
     The list before this time, and those since the POST, are included.
     """
@@ -440,14 +438,13 @@ async def recent_lists(
     lists = [list_of(row) for row in rows]
     if not rows or rows[0].post_id is None:
         return lists, None
-    content, before = rows[0].content, rows[0].list_id
-    known = {"id": rows[0].post_id, "before": next(one for one in lists if one.id == before)}
-    plan = _PLAN.validate_python({**content, **known})
-    return lists, Post(plan, rows[0].sent_at, content["is_answered"])
+    row, before = rows[0], next(one for one in lists if one.id == rows[0].list_id)
+    plan = {**row.content, "id": row.post_id, "at": row.sent_at, "before": before}
+    return lists, _PLAN.validate_python(plan)
 
 
-async def post_of(tx: Transaction, flow_key: str) -> Post | None:
-    """Return the flow's POST with an unknown outcome, or None if there's none."""
+async def post_of(tx: Transaction, flow_key: str) -> ListChangePlan | None:
+    """Return the flow's plan whose POST has an unknown outcome, or None if there's none."""
     return (await recent_lists(tx, flow_key, await tx.now()))[1]
 
 
@@ -459,15 +456,14 @@ async def forget_post(tx: Transaction, flow_key: str) -> None:
     await tx.write(_FORGET_POST, {"its_flow": flow_key})
 
 
-async def add_post(tx: Transaction, flow_key: str, post: Post) -> None:
-    """Store a POST until its outcome is known. The flow has no other."""
-    content = _PLAN.dump_python(post.plan, mode="json", exclude={"id", "before"})
+async def add_post(tx: Transaction, flow_key: str, plan: ListChangePlan) -> None:
+    """Store a plan until the outcome of its POST is known. The flow has no other."""
     values = {
-        "id": post.plan.id,
+        "id": plan.id,
         "flow_key": flow_key,
-        "sent_at": post.sent_at,
-        "list_id": post.plan.before.id,
-        "content": {**content, "is_answered": post.is_answered},
+        "sent_at": plan.at,
+        "list_id": plan.before.id,
+        "content": _PLAN.dump_python(plan, mode="json", exclude={"id", "at", "before"}),
     }
     await tx.write(flow_posts.insert(), values)
 

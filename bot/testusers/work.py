@@ -98,7 +98,8 @@ class Work:
 
     What follows from a change is decided here: cards to redraw, people to tell, jobs to run. The
     transaction has locked the flow, and has then loaded the requests in `loaded`, and maybe the
-    flow's latest list.
+    flow's latest list. `requests` has the requests that were loaded or put, keyed by ID, with the
+    changes collected so far.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class Work:
         self.at = at
         self.listed = listed
         self._stored = {request.id: request for request in loaded}
-        self._requests = self._stored.copy()
+        self.requests = self._stored.copy()
         self._entries: list[AuditEntry] = []
         self._messages: list[OutboxMessage] = []
         self._cards: dict[str, None] = {}
@@ -123,18 +124,13 @@ class Work:
         """Add requests that the transaction has loaded. Changes collected so far are kept."""
         for request in loaded:
             if request.id not in self._stored:
-                self._stored[request.id] = self._requests[request.id] = request
+                self._stored[request.id] = self.requests[request.id] = request
 
-    async def request(self, request_id: str) -> Request | None:
-        """Return a request with the changes collected so far, or None if it doesn't exist."""
-        if request_id not in self._requests:
+    async def request(self, request_id: str) -> Request:
+        """Return a request with the changes collected so far, which is loaded if necessary."""
+        if request_id not in self.requests:
             self.add(await store.requests_with(self.tx, [request_id]))
-        return self._requests.get(request_id)
-
-    @property
-    def requests(self) -> list[Request]:
-        """The requests that were loaded or put, with the changes collected so far."""
-        return [*self._requests.values()]
+        return self.requests[request_id]
 
     def put(self, request: Request) -> None:
         """Add a new request, or change one that was returned by `request`.
@@ -142,13 +138,13 @@ class Work:
         Raises:
             ValueError: The request can't have this state, or another version was loaded.
         """
-        before = self._requests.get(request.id)
+        before = self.requests.get(request.id)
         if before is not None and before.version != request.version:
             raise ValueError("another version of the request is stored")
         state, start = request.state, before.state if before else request.state
         if state is not start and not can_move(start, state):
             raise ValueError(f"a request can't go from {start} to {state}")
-        self._requests[request.id] = request
+        self.requests[request.id] = request
 
     def note(self, actor: str, action: str, request: Request, **detail: Any) -> None:  # noqa: ANN401
         """Record an action on a request in the audit log."""
@@ -182,7 +178,7 @@ class Work:
     def ask_again(self, reviewed: Review, actor: str = BOT) -> Request:
         """Ask for a new decision on the request, or expire the request if nothing is left to do."""
         if reviewed.is_over:
-            return self.close(self._requests[reviewed.request.id], State.EXPIRED)
+            return self.close(self.requests[reviewed.request.id], State.EXPIRED)
         moved = reconsidered(reviewed, self.at, self.bot.settings.request_hours)
         self.put(moved)
         self.note(actor, "request.asked_again", moved, news=reviewed.news)
@@ -195,7 +191,7 @@ class Work:
         """
         changed = [
             (self._stored.get(request_id), request)
-            for request_id, request in self._requests.items()
+            for request_id, request in self.requests.items()
             if request != self._stored.get(request_id)
         ]
         await self._write_requests(changed)
@@ -204,7 +200,7 @@ class Work:
             await self._follow(before, request)
         await self._write_related(changed, related)
         for request_id in self._cards:
-            shown = self._requests.get(request_id)
+            shown = self.requests.get(request_id)
             delay = APPLIES_WITHIN if shown and shown.state is State.APPLYING else AT_ONCE
             await write_card(self.tx, request_id, delay=delay)
         for message in self._messages:

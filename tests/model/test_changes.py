@@ -36,11 +36,11 @@ from bot.services.errors import (
 )
 from bot.testusers.rules.applying import (
     ListChangePlan,
-    Post,
     Waiting,
     make_plan,
     next_run,
     tried,
+    wishes_at,
 )
 from bot.testusers.rules.people import (
     Access,
@@ -50,6 +50,7 @@ from bot.testusers.rules.people import (
     Over,
     RequestPerson,
     Wants,
+    change_of,
     inverse,
 )
 from bot.testusers.rules.requests import Attempts, Request, Who
@@ -277,6 +278,7 @@ def test_what_came_of_a_wish_is_found_or_made(end, present, was_listed, adds) ->
     assert (done.did is Did.MADE) is (was != after)
     assert done.has_access is (adds and was != after)
     assert (done.ends_at, done.earlier_end) == (after[1], was[1])
+    assert done.gain == (after[0] == "on") - (was[0] == "on")
 
 
 @given(st.data())
@@ -352,12 +354,12 @@ def held(identity: str, ends_at: datetime | None = NOW) -> Access:
 
 
 def test_whose_time_is_over_already_goes_instead_of_coming() -> None:
-    plan = plan_of("a", asked("ab", a=NOW, b=LATER, undo_of="0"))
-    assert plan.after == ("b",)
-    assert plan.steps[0].wanted == Change(("b",), ("a",))
-    late = plan_of("", asked("ab", a=NOW, b=LATER))
-    assert late.after == ("b",)
-    assert late.steps[0].wanted == Change(("b",))
+    undo = asked("ab", a=NOW, b=LATER, undo_of="0")
+    assert plan_of("a", undo).after == ("b",)
+    assert change_of(wishes_at(undo, NOW)) == Change(("b",), ("a",))
+    late = asked("ab", a=NOW, b=LATER)
+    assert plan_of("", late).after == ("b",)
+    assert [one.did for one in wishes_at(late, NOW)] == [Did.LATE, Did.OPEN]
 
 
 def test_part_of_a_request_keeps_no_later_one_waiting() -> None:
@@ -375,7 +377,7 @@ def test_access_ends_and_missing_people_are_reported() -> None:
 
 
 def ready(at: datetime, *requests: Request) -> list[Request]:
-    return Waiting(at, requests[0].flow, requests, None, {}).ready
+    return Waiting(at, requests, None, {}).ready
 
 
 @given(st.lists(names, unique=True), st.lists(st.tuples(names, st.booleans()), max_size=6))
@@ -392,13 +394,15 @@ def test_a_plan_leaves_what_its_requests_ask_for_in_their_order(
     assert set(plan.after) == set(after)
     stayed = [item for item in listed if item in plan.after]
     assert list(plan.after[: len(stayed)]) == stayed
-    for step in plan.steps[-1:]:
-        change = step.change
-        assert step.size_before + len(change.additions) - len(change.removals) == len(plan.after)
-    steps = tuple(listed)
-    for step in plan.steps:
-        steps = apply_change(steps, step.change)
-    assert difference(steps, plan.after).is_empty
+    assert plan.request_ids == [request.id for request in requests]
+    assert plan.change == difference(listed, plan.after)
+    there = tuple(listed)
+    for request in requests:
+        (person,) = request.left
+        made = person.made(person.spelling, NOW, None, was_listed=person.spelling in there)
+        size, there = len(there) + made.gain, apply_change(there, change_of([person]))
+        assert size == len(there)
+    assert difference(there, plan.after).is_empty
 
 
 def test_a_later_request_for_somebody_waits_for_the_earlier_one() -> None:
@@ -442,7 +446,7 @@ def test_a_retry_waits_as_long_as_the_service_says(
 
 @pytest.mark.parametrize("was_sent", [False, True])
 def test_a_redirect_is_not_tried_again(*, was_sent: bool) -> None:
-    post = Post(plan_of("a", asked("b")), NOW) if was_sent else None
+    post = plan_of("a", asked("b")) if was_sent else None
     redirect = Redirected("flow", "The flow service redirected the request.")
     request = tried(asked("b"), redirect, NOW, post, is_shared=False)
     assert (request.state, request.attempts.is_unsure) == (State.FAILED, was_sent)
@@ -453,7 +457,7 @@ def test_an_overdue_end_waits_as_long_as_the_service_says(told: float, seconds: 
     busy = RateLimited("flow", "is receiving too many requests.")
     busy.retry_after = told
     access = {"a": Access("r", "a", NOW - timedelta(hours=1), NOW)}
-    waiting = Waiting(NOW, asked("a").flow, (), None, access)
+    waiting = Waiting(NOW, (), None, access)
     at = next_run(waiting, 1, busy, has_missing=False)
     assert at == NOW + timedelta(seconds=seconds)
 
@@ -462,7 +466,7 @@ def test_an_overdue_end_waits_as_long_as_the_service_says(told: float, seconds: 
 def test_post_without_an_answer_is_in_doubt_for_60_seconds(
     seconds: float, is_settled: bool
 ) -> None:
-    post = Post(plan_of("a", asked("b")), NOW)
+    post = plan_of("a", asked("b"))
     at = NOW + timedelta(seconds=seconds)
     assert post.is_settled_by(("a",), at) == is_settled
     assert post.is_settled_by(("a", "b"), at)

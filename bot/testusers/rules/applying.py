@@ -12,10 +12,8 @@ from http import HTTPStatus
 
 from bot.approvals.rules import State
 from bot.errors import GatehouseError, NotConfigured
-from bot.flows.rules.flows import Flow
 from bot.flows.rules.identities import plain, stored_spellings
 from bot.flows.rules.lists import (
-    NO_CHANGE,
     Change,
     FlowList,
     apply_change,
@@ -34,7 +32,7 @@ from bot.services.errors import (
     ServiceTimeout,
     ServiceUnreachable,
 )
-from bot.testusers.rules.people import Access, Wants
+from bot.testusers.rules.people import Access, Did, RequestPerson, Wants, change_of
 from bot.testusers.rules.requests import Request
 
 IN_DOUBT = timedelta(seconds=60)
@@ -43,36 +41,32 @@ IN_DOUBT = timedelta(seconds=60)
 
 @dataclass(frozen=True)
 class Step:
-    """One request's part of a plan.
-
-    `wanted` is everything the request still asks for, and `change` is the part that the list
-    doesn't show yet. `outside` contains other people's changes since the request was made. People
-    whose access is already over are in neither.
-    """
+    """A request in a plan, and the changes that other people have made since its making."""
 
     request_id: str
-    change: Change
-    wanted: Change
     outside: Change
-    size_before: int
-
-    def part(self, change: Change) -> "Step":
-        """Return the step with only this part of its change, which has been made."""
-        return Step(self.request_id, change, change, NO_CHANGE, self.size_before)
 
 
 @dataclass(frozen=True)
 class ListChangePlan:
     """A planned change to a list, which combines requests and expired access.
 
-    `over` contains the people whose access has run out, as the list spells them.
+    Its POST is in doubt from the time `at`, when the plan is made and stored, until its outcome is
+    known.
+
+    Attributes:
+        over: The people whose access has run out, as the list spells them.
+        is_answered: True if the service responded with an error or a different list. It has then
+            finished processing the POST, so the next read of the list shows the outcome.
     """
 
     id: str
+    at: datetime
     before: FlowList
     change: Change
     steps: tuple[Step, ...]
     over: tuple[str, ...] = ()
+    is_answered: bool = False
 
     @property
     def after(self) -> tuple[str, ...]:
@@ -110,6 +104,30 @@ class ListChangePlan:
         known = {*self.before.identities, *self.after, *spellings.values()}
         return [identity for identity in listed if identity not in known]
 
+    @property
+    def ends_at(self) -> datetime:
+        """The time after which the POST can no longer take effect."""
+        return self.at + IN_DOUBT
+
+    def is_in_the_air(self, at: datetime) -> bool:
+        """Return True if the service may still carry out the POST after this time."""
+        return not self.is_answered and at < self.ends_at
+
+    def is_settled_by(self, listed: Sequence[str], at: datetime) -> bool:
+        """Return True if a list that was read after `at` shows the POST's final outcome."""
+        change = self.change.spelled(self.spellings_on(listed))
+        return not self.is_in_the_air(at) or change.shown_in(listed) == change
+
+    def in_doubt_after(self, error: GatehouseError) -> "ListChangePlan | None":
+        """Return the plan if this error leaves its outcome unknown, or None if the POST failed."""
+        if isinstance(error, (ServiceUnreachable, ServiceTimeout)):
+            return self if error.sent else None
+        if isinstance(error, ServiceError) and error.status in _UNCLEAR_STATUSES:
+            return self
+        if isinstance(error, (*_FINAL, RateLimited)):
+            return None
+        return replace(self, is_answered=True)
+
 
 OTHER_ENTRIES = "The list has other entries than the ones I sent."
 
@@ -121,44 +139,6 @@ class StoredOtherwise(ResponseUnreadable):
         others = f"Entries that I don't recognize: {len(unknown):,} of {len(listed):,}."
         cause = "Each unknown entry was either respelled by the service or added by someone else."
         super().__init__("flow", f"{OTHER_ENTRIES} {others} {cause} Check the list.")
-
-
-@dataclass(frozen=True)
-class Post:
-    """A POST with an unknown outcome.
-
-    `is_answered` is True if the service responded with an error or a different list. The service
-    has then finished processing the POST, so the next read of the list shows the outcome.
-    """
-
-    plan: ListChangePlan
-    sent_at: datetime
-    is_answered: bool = False
-
-    @property
-    def ends_at(self) -> datetime:
-        """The time after which the POST can no longer take effect."""
-        return self.sent_at + IN_DOUBT
-
-    def is_in_the_air(self, at: datetime) -> bool:
-        """Return True if the service may still carry out the POST after this time."""
-        return not self.is_answered and at < self.ends_at
-
-    def is_settled_by(self, listed: Sequence[str], at: datetime) -> bool:
-        """Return True if a list that was read after `at` shows the POST's final outcome."""
-        spellings = self.plan.spellings_on(listed)
-        change = self.plan.change.spelled(spellings)
-        return not self.is_in_the_air(at) or change.shown_in(listed) == change
-
-    def after(self, error: GatehouseError) -> "Post | None":
-        """Return the POST if this error leaves its outcome unknown, or None if the POST failed."""
-        if isinstance(error, (ServiceUnreachable, ServiceTimeout)):
-            return self if error.sent else None
-        if isinstance(error, ServiceError) and error.status in _UNCLEAR_STATUSES:
-            return self
-        if isinstance(error, (*_FINAL, RateLimited)):
-            return None
-        return replace(self, is_answered=True)
 
 
 def make_plan(
@@ -176,26 +156,33 @@ def make_plan(
     before = lists[-1]
     current, steps = before.identities, list[Step]()
     for request in requests:
-        additions, removals = list[str](), list[str]()
-        for person in request.left:
-            is_late = person.is_late_at(at)
-            if person.wants is Wants.REMOVE or (is_late and request.undo_of):
-                # An undo that would restore access that has already ended removes the person.
-                removals.append(person.spelling)
-            elif not is_late:
-                additions.append(person.spelling)
-        wanted = Change(tuple(additions), tuple(removals))
-        after = apply_change(current, wanted)
+        wishes = [wish for wish in wishes_at(request, at) if wish.is_open]
+        current = apply_change(current, change_of(wishes))
         outside = outside_edits([one for one in lists if one.id >= request.list_id])
         outside = outside.without([person.spelling for person in request.people])
-        change = difference(current, after)
-        steps.append(Step(request.id, change, wanted, outside, len(current)))
-        current = after
+        steps.append(Step(request.id, outside))
     ended = tuple(access.spelling for access in over)
     current = apply_change(current, Change(removals=ended))
     # People who are removed and added again in one plan keep their position on the list.
     change = difference(before.identities, current)
-    return ListChangePlan(plan_id, before, change, tuple(steps), ended)
+    return ListChangePlan(plan_id, at, before, change, tuple(steps), ended)
+
+
+def wishes_at(request: Request, at: datetime) -> list[RequestPerson]:
+    """Return the people left as they're planned at this time.
+
+    Those whose access would already have ended are late. An undo that would restore such access
+    removes the person instead.
+    """
+    wishes = list[RequestPerson]()
+    for person in request.left:
+        if not person.is_late_at(at):
+            wishes.append(person)
+        elif request.undo_of:
+            wishes.append(replace(person, wants=Wants.REMOVE))
+        else:
+            wishes.append(replace(person, did=Did.LATE, did_at=at))
+    return wishes
 
 
 LOOK_SECONDS = 5.0
@@ -211,14 +198,13 @@ GONE = timedelta(seconds=60)
 class Waiting:
     """A flow's pending work, as stored in the database at the time `at`.
 
-    `requests` contains the approved requests, oldest decision first. `post` is the POST in doubt.
-    `access` maps spellings to people's access, soonest end first.
+    `requests` contains the approved requests, oldest decision first. `post` is the plan whose POST
+    is in doubt. `access` maps spellings to people's access, soonest end first.
     """
 
     at: datetime
-    flow: Flow
     requests: Sequence[Request]
-    post: Post | None
+    post: ListChangePlan | None
     access: Mapping[str, Access]
 
     @property
@@ -301,12 +287,17 @@ ASK_THEM = "This isn't your fault. Ask whoever runs Gatehouse to run gatehouse c
 
 
 def tried(
-    request: Request, error: GatehouseError, at: datetime, post: Post | None, *, is_shared: bool
+    request: Request,
+    error: GatehouseError,
+    at: datetime,
+    post: ListChangePlan | None,
+    *,
+    is_shared: bool,
 ) -> Request:
     """Return the request after a failed attempt, either waiting to be retried or failed.
 
-    `post` is the request's POST if it's in doubt. `is_shared` is True if the POST also contained
-    other changes. If the service refused a shared POST, the request is tried once more on its own.
+    `post` is the request's plan if it's in doubt. `is_shared` is True if it also contains other
+    changes. If the service refused a shared POST, the request is tried once more on its own.
     """
     if isinstance(error, StoredOtherwise):
         # The change is on the list in another form. Sending it again would add it again.

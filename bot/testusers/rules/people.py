@@ -128,6 +128,15 @@ class RequestPerson:
         return self.did is Did.MADE and self.over is None
 
     @property
+    def gain(self) -> int:
+        """How many more entries the list has because of what the request did for this person."""
+        return (self.wants is Wants.ADD) - self.was_listed if self.did is Did.MADE else 0
+
+    def is_shown_in(self, listed: Collection[str]) -> bool:
+        """Return True if a list shows the wish."""
+        return (self.spelling in listed) is (self.wants is Wants.ADD)
+
+    @property
     def has_access(self) -> bool:
         """True if the request gave the person access that isn't over."""
         return self.stands and self.wants is Wants.ADD
@@ -177,6 +186,14 @@ class RequestPerson:
             was_listed=was_listed,
             earlier_end=earlier_end,
         )
+
+
+def change_of(people: Iterable[RequestPerson]) -> Change:
+    """Return what is wanted for these people, as a change to the list."""
+    spellings: dict[Wants, list[str]] = {Wants.ADD: [], Wants.REMOVE: []}
+    for person in people:
+        spellings[person.wants].append(person.spelling)
+    return Change(*map(tuple, spellings.values()))
 
 
 @dataclass(frozen=True)
