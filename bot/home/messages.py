@@ -15,7 +15,7 @@ from bot.slack.messages.block_kit import Message, SlackBlock
 from bot.slack.messages.help import ABOUT_TEST_USERS
 from bot.testusers.messages import pages
 from bot.testusers.messages.card import main_buttons
-from bot.testusers.messages.pages import AccessGroup, OpenRow, Reader
+from bot.testusers.messages.pages import Group, OpenRow, Reader
 from bot.testusers.rules.requests import Request
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ def home(
     *,
     waiting: Sequence[OpenRow],
     own: Sequence[Request],
-    ending: Sequence[AccessGroup],
+    ending: Sequence[Group],
     limits: Sequence[SlackBlock],
     reviews: bool,
 ) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from bot.store.jobs import Job
 from bot.store.types import EPOCH
 from bot.tasks import SingleFlight
 from bot.testusers import store
-from bot.testusers.messages.pages import grouped
+from bot.testusers.messages.pages import LATER, grouped
 from bot.testusers.reading import named_now, open_row, reader_of
 
 log = structlog.get_logger(__name__)
@@ -123,22 +123,19 @@ class Home:
             pending = named_now(self.flows, await store.requests_in(tx, State.PENDING))
             blocked = await incidents.all_open(tx)
             own = named_now(self.flows, await store.requests_of(tx, user, now - DECIDED_FOR))
-            granted = await store.access_by(tx, user)
+            granting = named_now(self.flows, await store.requests_giving_access(tx, user))
         channel = self.approvals_channel
         rows = [open_row(people, person, request, channel) for request in pending]
         waiting = [
             row for row in rows if row.decides and user not in row.request.counted(row.needed)
         ]
-        ending = [
-            (self.flows.now(flow), access)
-            for flow, access in granted
-            if access.ends_at is not None and access.ends_at <= now + ENDING_WITHIN
-        ]
+        soon = now + ENDING_WITHIN
+        ending = [group for group in grouped(granting) if (group[1][0].ends_at or LATER) <= soon]
         return ui.home(
             reader_of(people, person),
             waiting=waiting,
             own=own[:OWN_SHOWN],
-            ending=grouped(ending),
+            ending=ending,
             limits=ui.limits(names, blocked, closest),
             reviews=people.may(person, Permission.DECIDE),
         )

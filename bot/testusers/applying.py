@@ -130,6 +130,11 @@ class Run:
         approved.sort(key=lambda one: (one.round.decided_at or one.created_at, one.id))
         return Settling(self.bot, tx, await tx.now(), approved, self.flow, self.access)
 
+    async def _concerned(self, tx: Transaction, plan: ListChangePlan) -> list[Request]:
+        """Return the requests that a plan may change: its own, and others for the same people."""
+        ids = {self.access[one].request_id for one in plan.over if one in self.access}
+        return await store.concerned(tx, self.flow.key, ids.union(plan.request_ids))
+
     async def _send(self, plan: ListChangePlan) -> Again | None:
         """Send a plan's list, and record the service's answer. Return when to run again."""
         self.lease.check()
@@ -142,7 +147,8 @@ class Run:
         again = None
         async with self.lease.transaction() as tx:
             await lock_flow(tx, self.flow.key)
-            work = Settling(self.bot, tx, await tx.now(), (), self.flow, self.access)
+            loaded = await self._concerned(tx, plan)
+            work = Settling(self.bot, tx, await tx.now(), loaded, self.flow, self.access)
             await work.settle(plan, work.at, answered, spellings)
             await work.write()
             await self._replace_post(tx, None)
@@ -194,6 +200,7 @@ class Run:
             detail = plan_detail(plan, plan.after)
             work.record(AuditEntry(BOT, "flow.sent", self.flow.sid, detail))
             return plan
+        work.add(await self._concerned(work.tx, plan))
         await work.settle(plan, at, listed, {})
         return None
 
@@ -204,6 +211,7 @@ class Run:
         """
         first_id = min((request.list_id for request in work.approved), default=0)
         if plan := self.post:
+            work.add(await self._concerned(work.tx, plan))
             await work.settle(plan, plan.at, listed, plan.spellings_on(listed))
             # If the POST took effect, sending it again would add these entries again.
             if unclear := plan.unclear_in(listed):

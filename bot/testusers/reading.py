@@ -7,7 +7,7 @@ and the others require `READ`.
 import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from bot.approvals.rules import Act, State
 from bot.errors import DatabaseUnavailable, NotConfigured
@@ -24,18 +24,16 @@ from bot.spelling import folded, visible
 from bot.testusers import store
 from bot.testusers.lists import read_list
 from bot.testusers.messages import pages
-from bot.testusers.messages.pages import Entry, OpenRow, Reader, grouped
+from bot.testusers.messages.pages import LATER, Entry, OpenRow, Reader, grouped
 from bot.testusers.parts import Parts
 from bot.testusers.rules.requests import Request
 
 LIST_PAGE, HISTORY_PAGE, PENDING_PAGE = 16, 5, 5
-OWN_PAGE = 10
 # This many rows fit into a message, whatever they contain.
 REVIEW_PAGE = 8
 # `/gatehouse status` must not wait for a broken service.
 COUNT_SECONDS = 2.0
 DECIDED_FOR = timedelta(days=7)
-LATER = datetime.max.replace(tzinfo=UTC)
 # docs.slack.dev, block_suggestion: at most 100 options.
 SUGGESTIONS = 100
 
@@ -115,9 +113,8 @@ async def own(bot: Parts, person: Person, wanted: Wanted) -> Message:
     async with bot.database.read_only() as tx:
         since = await tx.now() - DECIDED_FOR
         requests = named_now(bot.flows, await store.requests_of(tx, user, since))
-        granted = await store.access_by(tx, user)
-    granted = [(bot.flows.now(flow), access) for flow, access in granted]
-    return pages.own(requests, Page.cut(grouped(granted), OWN_PAGE, wanted), len(granted), reads)
+        granting = named_now(bot.flows, await store.requests_giving_access(tx, user))
+    return pages.own(requests, grouped(granting), wanted, reads)
 
 
 async def review(bot: Parts, person: Person, wanted: Wanted) -> Message:

@@ -11,7 +11,6 @@ from bot.flows.rules.lists import Change, apply_change, difference
 from bot.flows.store import note_list
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction
-from bot.testusers import store
 from bot.testusers.parts import Parts
 from bot.testusers.rules.applying import ListChangePlan, wishes_at
 from bot.testusers.rules.people import Access, Did, Over, RequestPerson, Wants, change_of
@@ -63,11 +62,8 @@ class Settling(Work):
         """Record the part of a plan that the flow's list shows.
 
         `at` is when the plan took effect. `spellings` maps added identities to the list's
-        spellings.
+        spellings. The work has loaded the requests that the plan concerns.
         """
-        ids = {self.access[one].request_id for one in plan.over if one in self.access}
-        ids.update(plan.request_ids)
-        self.add(await store.concerned(self.tx, self.flow.key, ids))
         latest = plan.before.identities
         sent = {stored_as: identity for identity, stored_as in spellings.items()}
         as_sent = tuple(sent.get(identity, identity) for identity in listed)

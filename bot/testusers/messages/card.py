@@ -196,14 +196,13 @@ def _news(request: Request) -> Iterator[str]:
 
 def _people(request: Request, *, each_end: bool) -> Iterator[str]:
     """Yield lines that name everyone in the request, because approvers must see each person."""
-    parts = phrases.parts(request, each_end=each_end)
-    for part in parts:
-        verb, _, only = WORDS[part.effect]
+    groups = phrases.alike(request, each_end=each_end)
+    for people in groups:
         # A single title would only repeat the line above.
-        if len(parts) > 1:
-            title = f"{verb.capitalize()}{only}{part.term}{part.now}"
-            yield f"*{title} ({len(part.people)}):*"
-        identities = [in_full(identity) for identity in part.people]
+        if len(groups) > 1:
+            verb = WORDS[people[0].effect][0].capitalize()
+            yield f"*{verb}{phrases.lasting(request, people)} ({len(people)}):*"
+        identities = [in_full(person.identity) for person in people]
         is_short = max(map(len, identities)) < SHORT_CHARACTERS
         size = IDENTITIES_A_LINE if is_short else 1
         for at in range(0, len(identities), size):

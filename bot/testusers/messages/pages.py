@@ -2,21 +2,22 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from bot.approvals.rules import Act
 from bot.flows.rules.flows import Flow
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import MESSAGE_CHARACTERS, Message, SlackBlock
-from bot.slack.messages.paging import Page
+from bot.slack.messages.paging import Page, Wanted
 from bot.testusers.messages import phrases
 from bot.testusers.messages.card import act_buttons, extend_buttons, form_button
 from bot.testusers.messages.phrases import Show, brief, change_of, flow_name, how_many, in_full
-from bot.testusers.rules.people import Access
+from bot.testusers.rules.people import Access, RequestPerson
 from bot.testusers.rules.requests import Request
 
 EXACT_CHARACTERS = 900
-REQUESTS_SHOWN = 10
+REQUESTS_SHOWN, OWN_PAGE = 10, 10
+LATER = datetime.max.replace(tzinfo=UTC)
 NO_REQUESTS = "You have no requests from the last 7 days."
 PEOPLE = "*People you requested access for*"
 NO_ACCESS = "Nobody has access through your requests."
@@ -54,23 +55,19 @@ class OpenRow:
     needed: int = 1
 
 
-@dataclass(frozen=True)
-class AccessGroup:
-    """People who have access to a flow through the same request and until the same time."""
-
-    flow: Flow
-    identities: list[str]
-    ends_at: datetime | None
+# People who have access to a flow through the same request and until the same time.
+Group = tuple[Flow, list[RequestPerson]]
 
 
-def grouped(granted: Iterable[tuple[Flow, Access]]) -> list[AccessGroup]:
-    """Group people's access by request and end, in the order of each group's first person."""
-    groups: dict[object, AccessGroup] = {}
-    for flow, access in granted:
-        group = AccessGroup(flow, [], access.ends_at)
-        group = groups.setdefault((access.request_id, access.ends_at), group)
-        group.identities.append(access.spelling)
-    return [*groups.values()]
+def grouped(requests: Iterable[Request]) -> list[Group]:
+    """Group the people with access by request and end, soonest end first."""
+    groups: dict[object, Group] = {}
+    for request in requests:
+        for person in request.people:
+            if person.has_access:
+                group = groups.setdefault((request.id, person.ends_at), (request.flow, []))
+                group[1].append(person)
+    return sorted(groups.values(), key=lambda group: group[1][0].ends_at or LATER)
 
 
 @dataclass(frozen=True)
@@ -178,12 +175,10 @@ def waiting(row: OpenRow, show: Show) -> Message:
 
 
 def own(
-    requests: Sequence[Request], page: Page[AccessGroup], people: int, reader: Reader
+    requests: Sequence[Request], groups: Sequence[Group], wanted: Wanted, reader: Reader
 ) -> Message:
-    """Return a person's requests, and a page of the people they requested access for.
-
-    `people` is the total number of people they requested access for.
-    """
+    """Return a person's requests, and a page of the people they requested access for."""
+    page, people = Page.cut(groups, OWN_PAGE, wanted), sum(len(people) for _, people in groups)
     rows = list[Row]()
     if not page.wanted.page:
         rows.append((f"*Your requests* ({len(requests):,})" if requests else NO_REQUESTS, None))
@@ -198,17 +193,17 @@ def own(
     return message.plus(*page.turning(ids.testusers_page("mine")))
 
 
-def group_message(group: AccessGroup, reader: Reader) -> Message:
+def group_message(group: Group, reader: Reader) -> Message:
     """Return the people in a group, with buttons to extend their access."""
-    flow, identities = group.flow, group.identities
-    people = brief(identities, reader.show)
-    line = f"on {flow_name(flow)} · {_until(group.ends_at)}"
+    flow, identities = group[0], [person.spelling for person in group[1]]
+    people, ends_at = brief(identities, reader.show), group[1][0].ends_at
+    line = f"on {flow_name(flow)} · {_until(ends_at)}"
     if len(identities) > 1:
         line = f"• *{how_many(len(identities))}* {line}: {people}"
     else:
         line = f"• {people} {line}"
     buttons = extend_buttons(flow, identities)
-    if not group.ends_at:
+    if not ends_at:
         buttons = form_button("Set an end date", flow, identities)
     if not reader.asks:
         return Message.of(line)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from bot.approvals.rules import ApprovedByRule, State
@@ -127,39 +126,32 @@ def flow_name(flow: Flow) -> str:
     return f"*{text.escape(flow.alias)}*" if flow.alias else text.code(flow.sid)
 
 
-@dataclass
-class Part:
-    """The people in a request who are affected in the same way.
-
-    `term` is their new end of access, such as ` for 2 h`, and `now` is their current end.
-    """
-
-    effect: Effect
-    people: list[str]
-    term: str
-    now: str
-
-
-def parts(request: Request, *, each_end: bool = False) -> list[Part]:
+def alike(request: Request, *, each_end: bool = False) -> list[list[RequestPerson]]:
     """Group the people in a request by how they're affected.
 
     With `each_end`, people with different ends of access are in different groups. People whose
     requested end had passed are left out, unless there's nobody else.
     """
-    groups: dict[object, Part] = {}
+    groups: dict[object, list[RequestPerson]] = {}
     for person in request.those(Did.OPEN, Did.MADE, Did.FOUND) or request.people:
-        effect, term, now = person.effect, _term(request, person), ""
-        if request.state is State.PENDING and effect in {Effect.KEEP, Effect.LIMIT}:
-            end = person.current_end
-            now = f" (currently until {text.time(end)})" if end else " (currently with no end date)"
-        key = effect, each_end and (term, now)
-        part = groups.setdefault(key, Part(effect, [], term, now))
-        part.people.append(person.identity)
-        if term != part.term:
-            part.term = " until different dates"
-        if now != part.now:
-            part.now = ""
-    return sorted(groups.values(), key=lambda part: [*WORDS].index(part.effect))
+        ends = each_end and (_term(request, person), _now(request, person))
+        groups.setdefault((person.effect, ends), []).append(person)
+    return sorted(groups.values(), key=lambda people: [*WORDS].index(people[0].effect))
+
+
+def lasting(request: Request, people: Sequence[RequestPerson]) -> str:
+    """Return the new and the current end of access of people who are affected in the same way."""
+    term, *others = dict.fromkeys(_term(request, person) for person in people)
+    now, *more = dict.fromkeys(_now(request, person) for person in people)
+    only = WORDS[people[0].effect][2]
+    return f"{only}{' until different dates' if others else term}{'' if more else now}"
+
+
+def _now(request: Request, person: RequestPerson) -> str:
+    if request.state is not State.PENDING or person.effect not in {Effect.KEEP, Effect.LIMIT}:
+        return ""
+    end = person.current_end
+    return f" (currently until {text.time(end)})" if end else " (currently with no end date)"
 
 
 def _term(request: Request, person: RequestPerson) -> str:
@@ -179,10 +171,10 @@ def _term(request: Request, person: RequestPerson) -> str:
 def change_of(request: Request, show: Show = in_full, name: Name = brief) -> str:
     """Describe a request's change: `add +1, +2 to welcome for 2 h; remove +3 from welcome`."""
     flow, clauses = flow_name(request.flow), list[str]()
-    for part in parts(request, each_end=name is exact):
-        verb, preposition, only = WORDS[part.effect]
-        people = name(part.people, show)
-        clauses.append(f"{verb} {people} {preposition} {flow}{only}{part.term}{part.now}")
+    for people in alike(request, each_end=name is exact):
+        verb, preposition, _ = WORDS[people[0].effect]
+        whom = name([person.identity for person in people], show)
+        clauses.append(f"{verb} {whom} {preposition} {flow}{lasting(request, people)}")
     return f"{'; '.join(clauses)}{from_presets(request)}" if clauses else "nothing"
 
 
@@ -195,10 +187,11 @@ def from_presets(request: Request) -> str:
 def change_in_plain(request: Request, show: Show = in_full) -> str:
     """Describe a request's change without markup or times: `add +1, +2 to welcome`."""
     clauses = list[str]()
-    for part in parts(request):
-        verb, preposition, _ = WORDS[part.effect]
+    for people in alike(request):
+        verb, preposition, _ = WORDS[people[0].effect]
         does = "change the end date of" if verb == "keep" else verb
-        clauses.append(f"{does} {in_plain(part.people, show)} {preposition} {request.flow.name}")
+        whom = in_plain([person.identity for person in people], show)
+        clauses.append(f"{does} {whom} {preposition} {request.flow.name}")
     return " and ".join(clauses)
 
 
