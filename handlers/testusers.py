@@ -75,8 +75,7 @@ def register(app: GatehouseApp) -> None:
     app.shortcut(ids.CHANGE_TEST_USERS)(listener(open_form, asks))
     app.action(ids.HOME_TESTUSERS)(listener(open_form, asks))
     app.action(ids.TESTUSERS_EXTEND)(listener(extend, asks))
-    app.action(ids.TESTUSERS_PERSON)(listener(fill_in, asks))
-    app.action(ids.TESTUSERS_FILL)(listener(fill_in, asks))
+    app.action(ids.row_of(ids.TESTUSERS_FILL))(listener(fill_in, asks))
     suggests = Needs(Permission.REQUEST, pace="")
     app.options(ids.TESTUSERS_FLOW)(app.listening.suggest(suggest, suggests))
     submits = Needs(
@@ -87,12 +86,12 @@ def register(app: GatehouseApp) -> None:
     )
     app.view(ids.TESTUSERS_FORM)(listener(request_of_form, submits))
     for act in STORED_ACTS:
-        app.action(f"{ids.TESTUSERS_ACT}{act}")(listener(store, STORED_CLICK))
+        app.action(f"{ids.TESTUSERS_ACT}{act}")(listener(partial(store, act), STORED_CLICK))
     # The flow of the request decides who can deny it.
     asks_why = Needs(Permission.ASK_FOR_HELP)
     app.action(f"{ids.TESTUSERS_ACT}{Act.DENY}")(listener(ask_why, asks_why))
     denies = replace(STORED_CLICK, check=check_denial)
-    app.view(ids.TESTUSERS_DENIAL)(listener(store_denial, denies))
+    app.view(ids.TESTUSERS_DENIAL)(listener(partial(store, Act.DENY), denies))
 
 
 async def answer(
@@ -180,32 +179,20 @@ async def _request(parts: Parts, person: Person, typed: ChangeRequest) -> Messag
     return await answer_to(parts, person, asked, has_typed_time=typed.until is not None)
 
 
-async def store(bot: Gatehouse, _person: None, body: Body) -> None:
-    """Store a click on a button of a request so that a job can carry it out."""
-    action_id = payloads.text(payloads.clicked(body), "action_id")
-    act = Act(action_id.removeprefix(ids.TESTUSERS_ACT))
-    await _store(bot.testusers, act, payloads.value(body), body)
-
-
-async def store_denial(bot: Gatehouse, _person: None, body: Body) -> None:
-    """Store a denial and its reason so that a job can deny the request."""
+async def store(act: Act, bot: Gatehouse, _person: None, body: Body) -> None:
+    """Store a click on a button of a request, or a denial, so that a job can carry it out."""
     view = payloads.part(body, "view")
-    value = payloads.hidden(view, "request")
-    await _store(bot.testusers, Act.DENY, value, body, _reason(view))
-
-
-async def _store(parts: Parts, act: Act, value: str, body: Body, reason: str = "") -> None:
-    shown = ShownRequest.of(value)
+    shown = ShownRequest.of(payloads.hidden(view, "request") or payloads.value(body))
     interaction = StoredInteraction(
         act,
         shown.request_id,
         payloads.user_id(body),
         payloads.team_ids(body),
         payloads.response_url(body),
-        reason,
-        version=shown.version,
+        _reason(view),
+        shown.version,
     )
-    await store_click(parts, interaction)
+    await store_click(bot.testusers, interaction)
 
 
 async def ask_why(bot: Gatehouse, person: Person, body: Body) -> None:

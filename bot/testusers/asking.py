@@ -34,7 +34,7 @@ from bot.testusers.parse.command import ChangeRequest, end_of, misuse
 from bot.testusers.parse.form import Prefilled, ShownRequest
 from bot.testusers.parts import Parts
 from bot.testusers.presets import identities_of
-from bot.testusers.rules.people import TAKES_AWAY, Effect, RequestPerson, Wants, inverse
+from bot.testusers.rules.people import TAKES_AWAY, Effect, RequestPerson, Wants, change_of, inverse
 from bot.testusers.rules.requests import Asked, Request, Requested, Who
 from bot.testusers.work import Work
 
@@ -301,13 +301,13 @@ async def _decided(
 
 
 def _note_created(work: Work, action: str, request: Request) -> None:
-    people = request.people
+    people, change = request.people, change_of(request.people)
     work.note(
         request.requester.slack_user_id,
         action,
         request,
-        additions=[one.identity for one in people if one.wants is Wants.ADD],
-        removals=[one.identity for one in people if one.wants is Wants.REMOVE],
+        additions=change.additions,
+        removals=change.removals,
         end_changes=[one.identity for one in people if one.effect in (Effect.KEEP, Effect.LIMIT)],
         duration_seconds=people[0].asked_seconds,
         until=sorted({one.asked_end.isoformat() for one in people if one.asked_end}),

@@ -322,6 +322,7 @@ def test_an_undo_leaves_what_is_over_and_who_came_back() -> None:
         inverse([replace(added, over=Over.REPLACED, over_at=NOW), removed], current("a", "b"), NOW)
         == []
     )
+    assert inverse([removed], current("B"), NOW) == []
     assert [one.wants for one in inverse([added, removed], current("a"), NOW)] == [
         Wants.REMOVE,
         Wants.ADD,

@@ -147,7 +147,7 @@ HOME: Rows = (
     # Everyone has a Home tab. For people without a role, it says who manages access.
     EntryPoint("event", "app_home_opened", Permission.ASK_FOR_HELP),
     _pressed(ids.HOME_TESTUSERS, Permission.REQUEST, "home"),
-    _pressed(ids.TESTUSERS_PERSON, Permission.REQUEST, "{}"),
+    _pressed(f"{ids.TESTUSERS_FILL}.remove", Permission.REQUEST, "{}"),
     # Anyone may press this button. The command in its value has its own required permission.
     _pressed(f"{ids.RUN_COMMAND}.0", Permission.ASK_FOR_HELP, "/gatehouse whoami"),
     _pressed(ids.SHARE, Permission.READ, "1 /orgs show nothing"),

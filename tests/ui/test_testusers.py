@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bot.approvals.rules import Act, State
 from bot.flows.rules.identities import identities_problem
 from bot.flows.rules.lists import Change
-from bot.slack.messages.paging import Page
+from bot.slack.messages.paging import FIRST, Page
 from bot.testusers.messages import notes, pages
 from bot.testusers.messages.card import Surroundings, card
 from bot.testusers.messages.pages import Entry, OpenRow, Reader
@@ -201,6 +201,15 @@ def test_every_page_and_note_fits(some) -> None:
             hold(outcome)
             assert outcome.text.endswith("/p1|View the card>")
             assert FLOW.name in outcome.text
+
+
+def test_a_page_that_would_be_too_large_keeps_its_buttons() -> None:
+    many = waiting({f"+1555{number:04}": None for number in range(99)})
+    some = [replace(many, requested=Requested("&" * 300)) for _ in range(pages.REQUESTS_SHOWN)]
+    message = pages.own(some, [], FIRST, Reader(True, True))
+    hold(message)
+    buttons = [block["accessory"]["text"]["text"] for block in message.slack_blocks[1:-1]]
+    assert buttons == ["Cancel"] * pages.REQUESTS_SHOWN
 
 
 @settings(max_examples=30, deadline=None)

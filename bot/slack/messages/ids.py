@@ -18,7 +18,6 @@ CHANGE_TEST_USERS = "change_test_users"
 
 # The prefix of the action IDs of `Approve`, `Deny`, `Cancel`, `Retry` and `Undo`.
 TESTUSERS_ACT = "testusers."
-TESTUSERS_PERSON = "testusers.person"
 TESTUSERS_FORM = "testusers.form"
 TESTUSERS_DENIAL = "testusers.denial"
 TESTUSERS_FLOW = "testusers.flow"

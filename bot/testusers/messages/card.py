@@ -255,9 +255,9 @@ def form_button(
     label: str,
     flow: Flow,
     identities: Sequence[str] = (),
+    action_id: str = ids.TESTUSERS_FILL,
     *,
     kind: ChangeKind = "add",
-    action_id: str = ids.TESTUSERS_FILL,
 ) -> list[SlackBlock]:
     """Return a button that opens the form for these people, or an empty list if they don't fit."""
     value = Prefilled(flow.sid, kind, tuple(identities)).value()
@@ -269,4 +269,4 @@ def form_button(
 
 def extend_buttons(flow: Flow, identities: Sequence[str]) -> list[SlackBlock]:
     """Return the button `Extend`, or none if there are too many people."""
-    return form_button("Extend", flow, identities, action_id=ids.TESTUSERS_EXTEND)
+    return form_button("Extend", flow, identities, ids.TESTUSERS_EXTEND)

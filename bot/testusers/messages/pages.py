@@ -240,16 +240,16 @@ def review(
         line = f"• {brief(people, reader.show)} on {flow_name(flow)} · {about}"
         buttons = [
             *form_button("Set an end date", flow, people),
-            *form_button("Remove", flow, people, kind="remove", action_id=ids.TESTUSERS_PERSON),
+            *form_button("Remove", flow, people, f"{ids.TESTUSERS_FILL}.remove", kind="remove"),
         ]
         message = message.then(Message.of(line).plus(*block_kit.row(buttons)))
     return message.plus(*page.turning(ids.testusers_page("review")))
 
 
 def _message(rows: Sequence[Row], below: Sequence[SlackBlock]) -> Message:
-    """Return a message with these rows, with their buttons if there's room for all of them."""
+    """Return a message with these rows and their buttons. If it'd be too large, rows are cut."""
     lines = [line for line, _ in rows]
     body = [block_kit.section(line, button) for line, button in rows]
     if phrases.size_of([*body, *below]) > MESSAGE_CHARACTERS:
-        body = block_kit.sections([text.cut(line, 400) for line in lines])
+        body = [block_kit.section(text.cut(line, 400), button) for line, button in rows]
     return Message("\n".join(lines), body).plus(*below)

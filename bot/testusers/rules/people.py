@@ -243,19 +243,16 @@ class CurrentList:
 
         All spellings of a person on the list are changed.
         """
-        people = list[RequestPerson]()
-        additions, removals = list[str](), list[str]()
+        people, others = list[RequestPerson](), list[RequestPerson]()
         for wish in wishes:
             for spelling in self.spellings.of(wish.identity) or [wish.identity]:
                 person = replace(wish, identity=spelling, spelling=spelling)
                 if effect := self.effect(person, at):
                     current_end = self.ends.get(spelling)
                     people.append(replace(person, shown=effect, current_end=current_end))
-                elif wish.wants is Wants.ADD:
-                    additions.append(spelling)
                 else:
-                    removals.append(spelling)
-        return tuple(people), Change(tuple(additions), tuple(removals))
+                    others.append(person)
+        return tuple(people), change_of(others)
 
     def spelled(self, people: Collection[RequestPerson]) -> list[RequestPerson]:
         """Return people as the list spells them now.
@@ -290,14 +287,14 @@ def inverse(
     for person in people:
         if not person.stands:
             continue
-        is_listed = current.has(person.spelling)
         is_past = person.earlier_end is not None and person.earlier_end <= at
         restored = RequestPerson.added(person.spelling, person.earlier_end)
         removed = RequestPerson.removed(person.spelling)
         if person.wants is Wants.REMOVE:
-            wishes += [] if is_listed or is_past else [restored]
+            # Somebody who is there again, in whatever spelling, isn't added a second time.
+            wishes += [] if current.spellings.of(person.spelling) or is_past else [restored]
         elif not person.was_listed:
             wishes.append(removed)
-        elif is_listed:
+        elif current.has(person.spelling):
             wishes.append(removed if is_past else restored)
     return wishes

@@ -62,9 +62,9 @@ def review(
         if person.is_late_at(at) and request.undo_of and current.has(person.spelling):
             # An undo restores an earlier end. If that end has passed, the person is removed.
             person = replace(person, wants=Wants.REMOVE)
-        if person.is_late_at(at):
-            late += 1
-            left.append(replace(person, did=Did.LATE, did_at=at))
+        if did := _did_at(at, person, current):
+            late += did is Did.LATE
+            left.append(replace(person, did=did, did_at=at))
             continue
         effect = current.effect(person, at)
         if effect not in (None, person.shown):
@@ -90,6 +90,15 @@ def review(
     if request.state is State.FAILED and not has_enough:
         news.append(f"This now needs approval by {_people(policy.approvals_needed)}.")
     return Review(replace(request.with_left(left), flow=flow), tuple(news))
+
+
+def _did_at(at: datetime, person: RequestPerson, current: CurrentList) -> Did | None:
+    """Return what has come of a wish without a change to the list, or None if it's still open."""
+    if person.is_late_at(at):
+        return Did.LATE
+    # A removal takes off several spellings of a person, who may be there in a new one by now.
+    is_there = current.spellings.of(person.identity) and not current.has(person.spelling)
+    return Did.FOUND if is_there and person.wants is Wants.ADD else None
 
 
 _NEWS = {

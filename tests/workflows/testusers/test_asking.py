@@ -52,6 +52,24 @@ async def undo(world: World, request, by: str = OTTO):
     return await asking.undo(world, await world.person(by), shown)
 
 
+@pytest.mark.parametrize("is_asked_first", [False, True])
+async def test_an_undo_adds_no_second_spelling_of_somebody_who_is_there_again(
+    world, is_asked_first
+):
+    world.service.lists[WELCOME] = ["whatsapp:Bob", "whatsapp:bob"]
+    removal = await world.applied("remove welcome whatsapp:bob")
+    assert world.service.lists[WELCOME] == []
+    asked = await undo(world, removal) if is_asked_first else None
+    world.service.lists[WELCOME] = ["whatsapp:BOB"]
+    if asked:
+        await world.decide(Act.APPROVE, asked.request)
+        await world.work()
+        assert (await world.stored(asked.request)).state is State.APPLIED
+    else:
+        assert (await undo(world, removal)).request is None
+    assert world.service.lists[WELCOME] == ["whatsapp:BOB"]
+
+
 async def test_an_undo_takes_back_only_what_was_really_done(world):
     request = await world.ask("add welcome +1 +2")
     world.service.lists[WELCOME] = ["+1"]
