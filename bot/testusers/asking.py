@@ -120,11 +120,15 @@ async def ask_for(bot: Parts, program: Program, requested: ChangeRequest) -> Ask
     _require_reason(bot, flow, requested)
     await people.require(owner, Permission.REQUEST, flow_sid=flow.sid, is_brief=True)
     _require_allowed(people.policy.of_flow(flow.sid), wishes, now)
-    return await ask(bot, owner, requested, program)
+    return await ask(bot, owner, requested, program.client, program.text_sha256)
 
 
 async def ask(
-    bot: Parts, person: Person, requested: ChangeRequest, program: Program | None = None
+    bot: Parts,
+    person: Person,
+    requested: ChangeRequest,
+    client: str = "",
+    text_sha256: str = "",
 ) -> Asked:
     """Make a request from a command or a form. Skip the approval if `requested.now` is set."""
     permission = Permission.OVERRIDE if requested.now else Permission.REQUEST
@@ -133,9 +137,13 @@ async def ask(
     _require_reason(bot, flow, requested)
     read = await read_list(bot, flow)
     wishes = await _wishes(bot, person, requested, read.at)
-    words = Requested(requested.reason, requested.presets, without_approval=requested.now)
-    if program is not None:
-        words = replace(words, client=program.client, text_sha256=program.text_sha256)
+    words = Requested(
+        requested.reason,
+        requested.presets,
+        without_approval=requested.now,
+        client=client,
+        text_sha256=text_sha256,
+    )
     return await _open(bot, person, flow, read, wishes, words)
 
 

@@ -159,14 +159,10 @@ async def look(bot: Parts, person: Person, act: Act, request_id: str) -> Request
     """Return the request in any state, or raise Refused if the person can't take this action."""
     async with bot.database.read_only(sees_snapshot=False) as tx:
         request = await store.load_request(tx, request_id)
-    sid = request.flow.sid if request else None
-    if act is Act.CANCEL:
-        await bot.people.require(person, Permission.REQUEST)
-    elif act is Act.UNDO:
-        await bot.people.require(person, Permission.REQUEST, flow_sid=sid)
-    else:
-        requester = request.requester.slack_user_id if request and act is Act.APPROVE else None
-        await bot.people.require(person, Permission.DECIDE, flow_sid=sid, requester=requester)
+    permission = Permission.REQUEST if act in (Act.CANCEL, Act.UNDO) else Permission.DECIDE
+    sid = request.flow.sid if request and act is not Act.CANCEL else None
+    requester = request.requester.slack_user_id if request and act is Act.APPROVE else None
+    await bot.people.require(person, permission, flow_sid=sid, requester=requester)
     if request is None:
         raise NotFound("That request no longer exists.")
     return request
@@ -273,14 +269,12 @@ def _follow(work: Work, click: Click, request: Request, decision: Decision) -> R
         attempts = replace(request.attempts.cleared(), retried_by=by)
         moved = replace(request, state=State.APPLYING, attempts=attempts)
     elif decision.next_state is not None:
-        moved = request.moved(decision.next_state, by, at)
+        moved = request.moved(decision.next_state, by, at, click.denial_reason)
     if click.act is Act.APPROVE:
         given = {approval.who.slack_user_id: approval for approval in request.round.approvals}
         given.setdefault(by.slack_user_id, Approval(by, at))
         approvals = tuple(given[approver_id] for approver_id in decision.approver_ids)
         moved = replace(moved, round=replace(moved.round, approvals=approvals))
-    elif click.act is not Act.RETRY:
-        moved = replace(moved, round=replace(moved.round, denial_reason=click.denial_reason))
     work.put(moved)
     work.note(
         by.slack_user_id,

@@ -7,7 +7,6 @@ are loaded after it.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -168,8 +167,7 @@ class Work:
 
         In the audit log, `is_over` is True if the requested access would already have ended.
         """
-        closed = request.moved(state, THE_BOT, self.at)
-        closed = replace(closed, round=replace(closed.round, denial_reason=reason))
+        closed = request.moved(state, THE_BOT, self.at, reason)
         self.put(closed)
         is_over = request.is_late_at(self.at)
         self.note(BOT, f"request.{state}", request, reason=reason, is_over=is_over)

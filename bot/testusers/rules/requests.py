@@ -233,9 +233,10 @@ class Request:
         people = [next(new) if person.is_open else person for person in self.people]
         return replace(self, people=(*people, *new))
 
-    def moved(self, state: State, by: Who, at: datetime) -> "Request":
+    def moved(self, state: State, by: Who, at: datetime, denial_reason: str = "") -> "Request":
         """Return the request in a new state, with the person and the time of the decision."""
-        return replace(self, state=state, round=replace(self.round, decided_by=by, decided_at=at))
+        decided = replace(self.round, decided_by=by, decided_at=at, denial_reason=denial_reason)
+        return replace(self, state=state, round=decided)
 
     def is_late_at(self, at: datetime) -> bool:
         """Return True if all of the access left to give would already be over at this time."""
