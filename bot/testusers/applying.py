@@ -231,20 +231,15 @@ class Run:
         """
         taken = {person.spelling for request in work.approved for person in request.left}
         there = {*listed}
-        missing = [
-            access
-            for spelling, access in self.access.items()
-            if spelling not in there and spelling not in taken
-        ]
+        missing = [one for one in self.access if one not in there and one not in taken]
         unknown = [identity for identity in listed if identity not in self.access]
-        spellings = stored_spellings([access.spelling for access in missing], unknown)
+        spellings = stored_spellings(missing, unknown)
         seen = {identity for one in self.recent for identity in one.identities}
         is_a_minute = bool(self.recent) and self.recent[0].at + GONE <= self.at
         self.has_missing = False
-        for access in missing:
-            spelling = access.spelling
+        for spelling in missing:
             if spelling in spellings:
-                await work.respell(access, spellings[spelling])
+                await work.respell(spelling, spellings[spelling])
             elif is_a_minute and spelling not in seen:
                 await work.end(spelling, Over.GONE)
             else:

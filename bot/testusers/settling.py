@@ -176,14 +176,14 @@ class Settling(Work):
         result = replace(request.result, overdue="")
         self.put(replace(request, people=tuple(people), result=result))
 
-    async def respell(self, access: Access, stored_as: str) -> None:
+    async def respell(self, spelling: str, stored_as: str) -> None:
         """Record the spelling that the service now uses for somebody with access."""
-        del self.access[access.spelling]
+        access = self.access.pop(spelling)
         self.access[stored_as] = replace(access, spelling=stored_as)
         request = await self.request(access.request_id)
         people = [
             replace(person, spelling=stored_as)
-            if person.has_access and person.spelling == access.spelling
+            if person.has_access and person.spelling == spelling
             else person
             for person in request.people
         ]
