@@ -205,8 +205,7 @@ def _built(
         new_id,
     )
     messages = RequestMessages(testusers)
-    channel = settings.approvals_channel
-    home = Home(database, clock, people, directory, ratelimits, slack, testusers.flows, channel)
+    home = Home(testusers, directory, ratelimits)
 
     # The gateway
     gateway = None

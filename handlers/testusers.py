@@ -115,9 +115,8 @@ async def answer(
         return notes.preset_saved(typed.text, typed.identities)
     if typed.form == "delete_preset":
         return notes.preset_deleted(await presets.delete_preset(parts, person, typed.text))
-    saved = await presets.every_preset(parts, person)
-    reads = await reading.reader(parts, person)
-    return notes.presets(saved, reads.show)
+    reads = reading.reader_of(parts, person)
+    return notes.presets(await presets.every_preset(parts), reads.show)
 
 
 async def turn(show: Show, bot: Gatehouse, person: Person, body: Body) -> Message:
@@ -199,7 +198,7 @@ async def ask_why(bot: Gatehouse, person: Person, body: Body) -> None:
     """Handle `Deny`: if the request can still be denied, open a form that asks for a reason."""
     shown = ShownRequest.of(payloads.value(body))
     request = await deciding.look_to_deny(bot.testusers, person, shown)
-    show = reading.reader_of(bot.slack.people, person).show
+    show = reading.reader_of(bot.testusers, person).show
     form = forms.denial_form(request, payloads.response_url(body), show)
     await bot.slack.client.open_view(payloads.text(body, "trigger_id"), form)
 

@@ -12,25 +12,22 @@ import structlog
 
 from bot.approvals.rules import State
 from bot.errors import SlackRefused, UnknownPerson
-from bot.flows.aliases import Flows
 from bot.home import messages as ui
-from bot.ops.clock import Clock
 from bot.organizations.directory import OrganizationDirectory
 from bot.permissions import Permission, Person
 from bot.quotas.ratelimits import RateLimits
 from bot.quotas.rules.use import QuotaState, Standing
 from bot.quotas.store import incidents
-from bot.slack.client import SlackClient
-from bot.slack.people import People
 from bot.store import jobs
-from bot.store.engine import Database, Transaction
+from bot.store.engine import Transaction
 from bot.store.job_loop import Kind, Lease
 from bot.store.jobs import Job
 from bot.store.types import EPOCH
 from bot.tasks import SingleFlight
 from bot.testusers import store
 from bot.testusers.messages.pages import LATER, grouped
-from bot.testusers.reading import named_now, open_row, reader_of
+from bot.testusers.parts import Parts
+from bot.testusers.reading import DECIDED_FOR, named_now, open_row, reader_of
 
 log = structlog.get_logger(__name__)
 
@@ -40,7 +37,6 @@ MOMENT = timedelta(seconds=2)
 CLOSEST_SECONDS = 5.0
 OWN_SHOWN = 15
 CLOSEST_SHOWN = 3
-DECIDED_FOR = timedelta(days=7)
 ENDING_WITHIN = timedelta(hours=24)
 
 
@@ -57,17 +53,12 @@ def _job(slack_user_id: str) -> Job:
 class Home:
     """Draws and publishes Home tabs."""
 
-    database: Database
-    clock: Clock
-    people: People
+    bot: Parts
     directory: OrganizationDirectory
     ratelimits: RateLimits
-    slack: SlackClient
-    flows: Flows
-    approvals_channel: str
 
     def __post_init__(self) -> None:
-        timer = self.clock.monotonic
+        timer = self.bot.clock.monotonic
         self._closest = SingleFlight[str, Sequence[Standing]](CLOSEST_SECONDS, timer)
 
     @property
@@ -81,7 +72,7 @@ class Home:
         Raises:
             DatabaseUnavailable: The database didn't respond, so the tab won't be published.
         """
-        async with self.database.transaction() as tx:
+        async with self.bot.database.transaction() as tx:
             await jobs.put_after(tx, _job(slack_user_id))
 
     async def publish(self, job: Job, lease: Lease) -> None:
@@ -90,7 +81,7 @@ class Home:
         if not lease.is_fresh:
             await lease.confirm()
         try:
-            await self.slack.publish_home(job.subject, view)
+            await self.bot.slack.publish_home(job.subject, view)
         except SlackRefused as error:
             # Slack would refuse the same view again.
             log.warning("home.refused", error=error.error, reason=error.sentence)
@@ -101,7 +92,7 @@ class Home:
         Raises:
             UnknownPerson: The bot doesn't know its workspace yet, so the job has to be tried again.
         """
-        people = self.people
+        people = self.bot.people
         if not people.is_ready:
             raise UnknownPerson("Gatehouse doesn't know its workspace yet.")
         try:
@@ -115,24 +106,23 @@ class Home:
 
     async def _home_of(self, person: Person) -> Mapping[str, Any]:
         user = person.slack_user_id
-        people = self.people
+        people = self.bot.people
         closest = await self._closest.get("", self._find_closest)
         names = await self.directory.known()
-        async with self.database.read_only() as tx:
+        async with self.bot.database.read_only() as tx:
             now = await tx.now()
-            pending = named_now(self.flows, await store.requests_in(tx, State.PENDING))
+            pending = named_now(self.bot, await store.requests_in(tx, State.PENDING))
             blocked = await incidents.all_open(tx)
-            own = named_now(self.flows, await store.requests_of(tx, user, now - DECIDED_FOR))
-            granting = named_now(self.flows, await store.requests_giving_access(tx, user))
-        channel = self.approvals_channel
-        rows = [open_row(people, person, request, channel) for request in pending]
+            own = named_now(self.bot, await store.requests_of(tx, user, now - DECIDED_FOR))
+            granting = named_now(self.bot, await store.requests_giving_access(tx, user))
+        rows = [open_row(self.bot, person, request) for request in pending]
         waiting = [
             row for row in rows if row.decides and user not in row.request.counted(row.needed)
         ]
         soon = now + ENDING_WITHIN
         ending = [group for group in grouped(granting) if (group[1][0].ends_at or LATER) <= soon]
         return ui.home(
-            reader_of(people, person),
+            reader_of(self.bot, person),
             waiting=waiting,
             own=own[:OWN_SHOWN],
             ending=ending,

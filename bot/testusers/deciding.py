@@ -149,7 +149,7 @@ async def look_to_deny(bot: Parts, person: Person, shown: ShownRequest) -> Reque
     """Return the request for the denial form, or raise Conflict if it can't be denied."""
     request = await look(bot, person, Act.DENY, shown.request_id)
     if request.state is not State.PENDING:
-        show = reader_of(bot.people, person).show
+        show = reader_of(bot, person).show
         raise Conflict(state_sentence(request, await bot.database.now(), show))
     await require_current(bot, request, shown)
     return request
@@ -316,5 +316,5 @@ def _refusal(
         return Conflict(outdated(request, click.shown.version))
     if reason in (Reason.NEWS, Reason.MAY_NOT_ASK):
         return Conflict(" ".join(("Nothing was applied.", *news, NEXT_STEP[request.state])))
-    show = reader_of(work.bot.people, click.person).show
+    show = reader_of(work.bot, click.person).show
     return Conflict(SENTENCES.get(reason) or state_sentence(request, work.at, show))

@@ -124,7 +124,7 @@ async def _answer(
             message = await answer_to(bot, person, await undo(bot, person, shown))
         else:
             decided = await decide(bot, Click(person, act, shown, interaction.denial_reason))
-            message = notes.decided(act, decided, reader_of(bot.people, person).show)
+            message = notes.decided(act, decided, reader_of(bot, person).show)
     except DatabaseUnavailable:
         raise
     except GatehouseError as error:

@@ -1,7 +1,6 @@
 """The pages of `/testusers list`, `history`, `requests`, `mine` and `review`.
 
-Each page shows only what the person is allowed to see. `review` requires the `REQUEST` permission,
-and the others require `READ`.
+Each page shows only what the person is allowed to see. Listeners check who may read it.
 """
 
 import asyncio
@@ -11,7 +10,6 @@ from datetime import timedelta
 
 from bot.approvals.rules import Act, State
 from bot.errors import DatabaseUnavailable, NotConfigured
-from bot.flows.aliases import Flows
 from bot.flows.rules.flows import Flow, is_flow_sid
 from bot.flows.rules.identities import mask
 from bot.permissions import Permission, Person
@@ -19,7 +17,6 @@ from bot.services.errors import ServiceError
 from bot.slack.messages import block_kit
 from bot.slack.messages.block_kit import Message, SlackBlock
 from bot.slack.messages.paging import Page, Wanted, last_page
-from bot.slack.people import People
 from bot.spelling import folded, visible
 from bot.testusers import store
 from bot.testusers.lists import read_list
@@ -38,15 +35,9 @@ DECIDED_FOR = timedelta(days=7)
 SUGGESTIONS = 100
 
 
-async def reader(bot: Parts, person: Person) -> Reader:
-    """Return the person's permissions, or raise Refused if they aren't allowed to read pages."""
-    await bot.people.require(person, Permission.READ)
-    return reader_of(bot.people, person)
-
-
-def reader_of(people: People, person: Person) -> Reader:
-    """Return the person's permissions, even if they aren't allowed to read pages."""
-    may = people.may
+def reader_of(bot: Parts, person: Person) -> Reader:
+    """Return what a person who reads a page may see and do."""
+    may = bot.people.may
     return Reader(may(person, Permission.SEE_IDENTITIES), may(person, Permission.REQUEST))
 
 
@@ -55,8 +46,9 @@ async def listed(bot: Parts, person: Person, wanted: Wanted) -> Message:
 
     The search text matches only the part of each identity that the person is allowed to see.
     """
-    reads, flow = await reader(bot, person), bot.flows.named(wanted.flow)
-    reads = replace(reads, asks=bot.people.may(person, Permission.REQUEST, flow.sid))
+    flow = bot.flows.named(wanted.flow)
+    asks = bot.people.may(person, Permission.REQUEST, flow.sid)
+    reads = replace(reader_of(bot, person), asks=asks)
     searched, matching = folded(wanted.text), list[Entry]()
     for entry in await _entries(bot, flow):
         if searched in folded(entry.identity if reads.sees_identities else mask(entry.identity)):
@@ -84,7 +76,7 @@ async def _granting(bot: Parts, entries: Iterable[Entry]) -> dict[str, Request]:
 
 async def history(bot: Parts, person: Person, wanted: Wanted) -> Message:
     """Return a page of a flow's requests, newest first."""
-    reads, flow = await reader(bot, person), bot.flows.named(wanted.flow)
+    reads, flow = reader_of(bot, person), bot.flows.named(wanted.flow)
     async with bot.database.read_only() as tx:
         requests, total = await store.requests_of_flow(
             tx, flow.key, limit=HISTORY_PAGE, offset=wanted.page * HISTORY_PAGE
@@ -94,36 +86,35 @@ async def history(bot: Parts, person: Person, wanted: Wanted) -> Message:
         return await history(bot, person, replace(wanted, page=last))
     needed = {Act.UNDO: Permission.REQUEST, Act.RETRY: Permission.DECIDE}
     acts = [act for act in needed if bot.people.may(person, needed[act], flow.sid)]
-    requests = named_now(bot.flows, requests)
+    requests = named_now(bot, requests)
     return pages.history(flow, Page(requests, total, last, wanted), reads, *acts)
 
 
 async def open_requests(bot: Parts, person: Person, wanted: Wanted) -> Message:
     """Return a page of the open requests, with the buttons that the person can use."""
-    reads, channel = await reader(bot, person), bot.settings.approvals_channel
+    reads = reader_of(bot, person)
     async with bot.database.read_only() as tx:
-        pending = named_now(bot.flows, await store.requests_in(tx, State.PENDING))
-    rows = [open_row(bot.people, person, request, channel) for request in pending]
+        pending = named_now(bot, await store.requests_in(tx, State.PENDING))
+    rows = [open_row(bot, person, request) for request in pending]
     return pages.open_requests(Page.cut(rows, PENDING_PAGE, wanted), reads)
 
 
 async def own(bot: Parts, person: Person, wanted: Wanted) -> Message:
     """Return the person's requests, and a page of the people they requested access for."""
-    reads, user = await reader(bot, person), person.slack_user_id
+    reads, user = reader_of(bot, person), person.slack_user_id
     async with bot.database.read_only() as tx:
         since = await tx.now() - DECIDED_FOR
-        requests = named_now(bot.flows, await store.requests_of(tx, user, since))
-        granting = named_now(bot.flows, await store.requests_giving_access(tx, user))
+        requests = named_now(bot, await store.requests_of(tx, user, since))
+        granting = named_now(bot, await store.requests_giving_access(tx, user))
     return pages.own(requests, grouped(granting), wanted, reads)
 
 
 async def review(bot: Parts, person: Person, wanted: Wanted) -> Message:
     """Return a page of the people whose access to one flow or any flow has no end date."""
-    await bot.people.require(person, Permission.REQUEST)
     endless, unread = await _endless(bot, wanted.flow)
     page = Page.cut(endless, REVIEW_PAGE, wanted)
     granting = await _granting(bot, page.items)
-    return pages.review(page, unread, granting, reader_of(bot.people, person))
+    return pages.review(page, unread, granting, reader_of(bot, person))
 
 
 async def count_endless(bot: Parts) -> list[str]:
@@ -168,22 +159,26 @@ async def _endless(bot: Parts, typed: str = "") -> tuple[list[Entry], dict[Flow,
     return endless, unread
 
 
-def named_now(flows: Flows, requests: Iterable[Request]) -> list[Request]:
+def named_now(bot: Parts, requests: Iterable[Request]) -> list[Request]:
     """Return the requests with the aliases that their flows have in the current settings."""
-    return [replace(request, flow=flows.now(request.flow)) for request in requests]
+    return [replace(request, flow=bot.flows.now(request.flow)) for request in requests]
 
 
-def open_row(people: People, person: Person, request: Request, approvals_channel: str) -> OpenRow:
+def open_row(bot: Parts, person: Person, request: Request) -> OpenRow:
     """Return an open request with the decisions that the person can make on it."""
-    requester, sid = request.requester.slack_user_id, request.flow.sid
-    policy = people.policy.of_flow(sid)
+    requester, sid, may = request.requester.slack_user_id, request.flow.sid, bot.people.may
     return OpenRow(
         request,
-        decides=people.may(person, Permission.DECIDE, sid, requester),
-        cancels=person.slack_user_id == requester and people.may(person, Permission.REQUEST),
-        needed=policy.approvals_needed,
-        channel_id=policy.channel or approvals_channel,
+        decides=may(person, Permission.DECIDE, sid, requester),
+        cancels=person.slack_user_id == requester and may(person, Permission.REQUEST),
+        channel_id=channel_of(bot, request.flow),
+        needed=bot.people.policy.of_flow(sid).approvals_needed,
     )
+
+
+def channel_of(bot: Parts, flow: Flow) -> str:
+    """Return the ID of the channel for the cards of a flow's requests."""
+    return bot.people.policy.of_flow(flow.sid).channel or bot.settings.approvals_channel
 
 
 def suggestions(bot: Parts, person: Person, typed: str) -> list[SlackBlock]:

@@ -6,7 +6,6 @@ from datetime import datetime
 
 from bot.approvals.rules import State
 from bot.errors import DatabaseUnavailable, SlackError
-from bot.flows.rules.flows import Flow
 from bot.permissions import Permission, Person
 from bot.slack.messages import text
 from bot.slack.messages.block_kit import Message
@@ -18,7 +17,7 @@ from bot.testusers import store
 from bot.testusers.messages import notes, phrases
 from bot.testusers.messages.card import Surroundings, card
 from bot.testusers.parts import Parts
-from bot.testusers.reading import named_now
+from bot.testusers.reading import channel_of, named_now
 from bot.testusers.rules.people import RequestPerson
 from bot.testusers.rules.requests import Asked, Request
 from bot.testusers.timers import ENDING, ESCALATION, REMINDER
@@ -38,11 +37,6 @@ async def link_to(bot: Parts, sent: SentCard | None) -> str | None:
         return await bot.slack.permalink(sent.channel_id, sent.message_ts)
     except SlackError:
         return None
-
-
-def channel_of(bot: Parts, flow: Flow) -> str:
-    """Return the ID of the channel for the cards of a flow's requests."""
-    return bot.people.policy.of_flow(flow.sid).channel or bot.settings.approvals_channel
 
 
 async def card_link(bot: Parts, request_id: str) -> str | None:
@@ -144,13 +138,13 @@ class RequestMessages:
         if is_pending:
             current, at = await current_list(tx, request, listed), await tx.now()
             already = [person for person in request.left if not current.effect(person, at)]
-        (request,) = named_now(bot.flows, [request])
+        (request,) = named_now(bot, [request])
 
         async def draw() -> Message:
             approvers = await addressed(bot, request) if is_pending else ""
             policy = bot.people.policy.of_flow(request.flow.sid)
             needed, warning = policy.approvals_needed, policy.warning
-            others = named_now(bot.flows, related) if is_pending else ()
+            others = named_now(bot, related) if is_pending else ()
             return card(
                 request, Surroundings(needed, approvers, len(listed), others, warning, already)
             )
@@ -162,7 +156,7 @@ class RequestMessages:
         request = await store.load_request(tx, outbox_message.subject)
         if request is None:
             return None
-        (request,) = named_now(self._bot.flows, [request])
+        (request,) = named_now(self._bot, [request])
         if outbox_message.kind == ENDING:
             return await self._ending(tx, request, outbox_message)
         if outbox_message.kind == OUTCOME:

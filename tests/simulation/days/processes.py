@@ -282,7 +282,7 @@ class Process:
             refresh_home=redraw,
         )
         messages = RequestMessages(bot)
-        self.client, quotas, self.home = self._quotas(database, clock, bot.flows)
+        self.client, quotas, self.home = self._quotas(bot)
         cards = {**messages.cards, **quotas.cards}
         notes = {**messages.notes, **quotas.notes}
         sender = Sender(database, outside.slack, cards, notes)
@@ -304,24 +304,15 @@ class Process:
             await self._jobs.plan(tx)
         self.quotas, self.bot = quotas, bot
 
-    def _quotas(
-        self, database: Database, clock: VirtualClock, flows: aliases.Flows
-    ) -> tuple[Client, Quotas, Home]:
+    def _quotas(self, bot: Any) -> tuple[Client, Quotas, Home]:
+        database, clock = bot.database, bot.clock
         parts = database, clock, TERMS, Tasks()
         guard = WatchedGuard(self._outside.inventory, self._outside.reader, *parts)
         client = Client(self._outside.inventory, Turns(guard, CLIENTS))
         directory = OrganizationDirectory(client, database, clock, 300, {})
         quotas = Quotas(database, client, directory, self.people, clock)
-        home = Home(
-            database,
-            clock,
-            self.people,
-            directory,
-            quotas.ratelimits,
-            self._outside.homes,
-            flows,
-            default_settings().approvals_channel,
-        )
+        with_homes = SimpleNamespace(**{**vars(bot), "slack": self._outside.homes})
+        home = Home(with_homes, directory, quotas.ratelimits)
         return client, quotas, home
 
 

@@ -178,7 +178,7 @@ async def test_saving_and_deleting_are_audited_with_what_was(world):
     with pytest.raises(NotFound, match="no preset “@demo”"):
         await presets.delete_preset(world, otto, "demo")
     assert await world.audited() == [(OTTO, "preset.saved"), (OTTO, "preset.deleted")]
-    assert await presets.every_preset(world, otto) == []
+    assert await presets.every_preset(world) == []
 
 
 async def test_a_viewer_looks_and_changes_nothing(world):
@@ -190,7 +190,7 @@ async def test_a_viewer_looks_and_changes_nothing(world):
     ):
         with pytest.raises(Refused):
             await act
-    shown = notes.presets(await presets.every_preset(world, vera), phrases.masked).text
+    shown = notes.presets(await presets.every_preset(world), phrases.masked).text
     assert "`@demo` (1 test user): `…0100` · saved by Ada Approver" in shown
     assert "5550" not in shown
 
