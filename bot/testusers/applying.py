@@ -72,7 +72,7 @@ class Run:
     the time `at`, and kept up to date. `post` is the plan whose POST is in doubt, if there's one.
     `recent` are the flow's lists of the last minute, and the one before them. `has_missing` is True
     if people with access are missing from the latest list. `left` are the approved requests that
-    were left when the run made its plan.
+    were left when the run made its plan. `again` is when to run again, once the run has ended.
     """
 
     bot: Parts
@@ -84,21 +84,23 @@ class Run:
     post: ListChangePlan | None
     has_missing: bool
     left: Sequence[Request] = ()
+    again: Again | None = None
 
     async def apply(self) -> Again | None:
         """Read the list once, and send a new list at most once. Return when to run again."""
         plan = None
         try:
-            plan, again = await self._look()
-            return again if plan is None else await self._send(plan)
+            if plan := await self._look():
+                await self._send(plan)
         except (ServiceError, NotConfigured) as error:
             log.warning("testusers.apply_failed", outcome=error.outcome, reason=error.sentence)
-            return await self._note(plan, error)
+            await self._note(plan, error)
+        return self.again
 
-    async def _look(self) -> tuple[ListChangePlan | None, Again | None]:
+    async def _look(self) -> ListChangePlan | None:
         """Read the list and record what it shows. Store and return the next plan, if any.
 
-        If there's none, the run has ended. Then also return when to run again.
+        If there's none, the run has ended.
         """
         service = self.bot.flows.service()
         in_doubt = self.post.change.identities if self.post else ()
@@ -111,9 +113,10 @@ class Run:
                 await work.write()
                 await self._replace_post(tx, plan)
             if plan is None:
-                return None, await self._end(work)
-            await self.lease.require(tx)
-        return plan, None
+                await self._end(work)
+            else:
+                await self.lease.require(tx)
+        return plan
 
     async def _replace_post(self, tx: Transaction, post: ListChangePlan | None) -> None:
         """Store a plan in doubt in place of the one before, if any."""
@@ -135,8 +138,8 @@ class Run:
         ids = {self.access[one].request_id for one in plan.over if one in self.access}
         return await store.concerned(tx, self.flow.key, ids.union(plan.request_ids))
 
-    async def _send(self, plan: ListChangePlan) -> Again | None:
-        """Send a plan's list, and record the service's answer. Return when to run again."""
+    async def _send(self, plan: ListChangePlan) -> None:
+        """Send a plan's list, and record the service's answer."""
         self.lease.check()
         # Connecting can take up to 5 s, so the lease is checked again once connected.
         service = self.bot.flows.service()
@@ -144,7 +147,6 @@ class Run:
         spellings = plan.spellings_on(answered, is_answer=True)
         sent = [spellings.get(identity, identity) for identity in plan.after]
         is_as_sent = sorted(sent) == sorted(answered)
-        again = None
         async with self.lease.transaction() as tx:
             await lock_flow(tx, self.flow.key)
             loaded = await self._concerned(tx, plan)
@@ -154,26 +156,24 @@ class Run:
             await self._replace_post(tx, None)
             await store.forget_lists(tx, self.flow.key, work.at - CONFIRMED)
             if is_as_sent:
-                again = await self._end(work)
+                await self._end(work)
             else:
                 await self.lease.require(tx)
         if unknown := plan.unknown_in(answered, spellings):
             raise StoredOtherwise(answered, unknown)
         if not is_as_sent:
             raise ResponseUnreadable("flow", OTHER_LIST)
-        return again
 
-    async def _end(self, work: Settling, error: GatehouseError | None = None) -> Again | None:
-        """End the run in a transaction that has stored its results. Return when to run again."""
+    async def _end(self, work: Settling, error: GatehouseError | None = None) -> None:
+        """End the run in a transaction that has stored its results, and plan the next run."""
         tries = self.lease.job.tries + 1 if error else 1
         others = [request for request in self.left if request.id not in work.requests]
         waiting = Waiting(work.at, [*work.approved, *others], self.post, self.access)
         at = next_run(waiting, tries, error, has_missing=self.has_missing)
-        again = Again(at, tries) if at else None
+        self.again = Again(at, tries) if at else None
         # Nothing is stored if another process has taken over.
         await self.lease.require(work.tx)
-        await self.lease.finish(work.tx, again)
-        return again
+        await self.lease.finish(work.tx, self.again)
 
     async def _plan(self, work: Settling, listed: tuple[str, ...]) -> ListChangePlan | None:
         """Return the next plan, or None if it's empty."""
@@ -274,13 +274,8 @@ class Run:
             work.ask_again(review)
         return None
 
-    async def _note(
-        self, plan: ListChangePlan | None, error: ServiceError | NotConfigured
-    ) -> Again | None:
-        """Record the failure for all affected requests and access, and for the POST.
-
-        Return when to run again.
-        """
+    async def _note(self, plan: ListChangePlan | None, error: ServiceError | NotConfigured) -> None:
+        """Record the failure for all affected requests and access, and for the POST."""
         async with self.lease.transaction() as tx:
             work = await self._begin(tx)
             if plan is not None and self.post is not None:
@@ -298,4 +293,4 @@ class Run:
             for request_id in overdue:
                 await work.say_overdue(request_id, reason_of(error))
             await work.write()
-            return await self._end(work, error)
+            await self._end(work, error)
