@@ -34,7 +34,7 @@ from bot.testusers.parse.command import (
     reason_problem,
 )
 from bot.testusers.parse.form import Prefilled, ShownRequest, moment
-from bot.testusers.parts import Parts
+from bot.testusers.parts import Parts, policy_of
 from bot.testusers.rendering import answer_to
 from handlers import payloads
 from handlers.bolt import GatehouseApp
@@ -161,7 +161,7 @@ async def _open_form(parts: Parts, person: Person, body: Body, filled: Prefilled
         until = moment_of(filled.until, parts.clock.now(), zone) if zone else None
         passed = "" if until else f"until {filled.until}"
         filled = replace(filled, until=until, duration=filled.duration or passed)
-    policy = parts.people.policy.of_flow(flow.sid) if flow else FlowPolicy()
+    policy = policy_of(parts, flow) if flow else FlowPolicy()
     form = forms.change_form(
         payloads.response_url(body),
         filled,

@@ -32,7 +32,7 @@ from bot.testusers.deciding import (
 from bot.testusers.lists import ReadList, read_list
 from bot.testusers.parse.command import ChangeRequest, end_of, misuse
 from bot.testusers.parse.form import Prefilled, ShownRequest
-from bot.testusers.parts import Parts
+from bot.testusers.parts import Parts, policy_of
 from bot.testusers.presets import identities_of
 from bot.testusers.rules.people import TAKES_AWAY, Effect, RequestPerson, Wants, change_of, inverse
 from bot.testusers.rules.requests import Asked, Request, Requested, Who
@@ -119,7 +119,7 @@ async def ask_for(bot: Parts, program: Program, requested: ChangeRequest) -> Ask
         raise Refused(f"The client {program.client} isn't allowed to ask for this flow.")
     _require_reason(bot, flow, requested)
     await people.require(owner, Permission.REQUEST, flow_sid=flow.sid, is_brief=True)
-    _require_allowed(people.policy.of_flow(flow.sid), wishes, now)
+    _require_allowed(policy_of(bot, flow), wishes, now)
     return await ask(bot, owner, requested, program.client, program.text_sha256)
 
 
@@ -148,7 +148,7 @@ async def ask(
 
 
 def _require_reason(bot: Parts, flow: Flow, requested: ChangeRequest) -> None:
-    if not requested.reason and bot.people.policy.of_flow(flow.sid).reason:
+    if not requested.reason and policy_of(bot, flow).reason:
         raise misuse(requested.form, REASON_NEEDED)
 
 
@@ -186,7 +186,7 @@ async def undo(bot: Parts, person: Person, shown: ShownRequest) -> Asked:
 
 def policy_problems(bot: Parts, requested: ChangeRequest, now: datetime) -> dict[str, str]:
     """Return what the policy doesn't allow of a form's change, keyed by input name."""
-    policy = bot.people.policy.of_flow(bot.flows.named(requested.flow).sid)
+    policy = policy_of(bot, bot.flows.named(requested.flow))
     problems = dict[str, str]()
     if policy.reason and not requested.reason:
         problems["reason"] = REASON_NEEDED
@@ -214,7 +214,7 @@ async def _open(
     If the person has an open request for exactly the same, return that one instead. A program gets
     the request that it has made with the same text.
     """
-    policy = bot.people.policy.of_flow(flow.sid)
+    policy = policy_of(bot, flow)
     people, dropped = read.current.planned(wishes, read.at)
     spellings = [*(wish.identity for wish in wishes), *(one.spelling for one in people)]
     async with bot.database.transaction() as tx:
@@ -368,7 +368,7 @@ async def extension(bot: Parts, filled: Prefilled) -> Prefilled:
             until = max(later, until or later)
     if not people:
         raise Conflict("Nobody has this access anymore, so there's nothing to extend.")
-    longest = bot.people.policy.of_flow(flow.sid).longest_seconds
+    longest = policy_of(bot, flow).longest_seconds
     if until and longest:
         until = min(until, now + timedelta(seconds=longest))
     return replace(filled, identities=tuple(people.values()), until=until)

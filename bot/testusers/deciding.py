@@ -18,7 +18,7 @@ from bot.store.engine import Transaction
 from bot.testusers import store
 from bot.testusers.messages.phrases import outdated, state_sentence
 from bot.testusers.parse.form import ShownRequest
-from bot.testusers.parts import Parts
+from bot.testusers.parts import Parts, policy_of
 from bot.testusers.reading import reader_of
 from bot.testusers.rules.applying import FOR_THE_REST
 from bot.testusers.rules.requests import Approval, Request, Who
@@ -74,9 +74,8 @@ async def decide(bot: Parts, click: Click) -> Request:
 
 async def _lapsed(bot: Parts, request: Request) -> set[str]:
     """Return the earlier approvers who can't approve the request anymore."""
-    approvers = [approval.who.slack_user_id for approval in request.round.approvals]
     lapsed = set[str]()
-    for user_id in approvers:
+    for user_id in request.facts.approver_ids:
         if not await _may_still(bot, user_id, Permission.DECIDE, request):
             lapsed.add(user_id)
     return lapsed
@@ -96,7 +95,7 @@ async def _carry_out(
     False if the requester may no longer ask for changes to the flow.
     """
     at, person, act, facts = work.at, click.person, click.act, request.facts
-    needed = work.bot.people.policy.of_flow(request.flow.sid).approvals_needed
+    needed = policy_of(work.bot, request.flow).approvals_needed
     decision = decide_by_state(
         act,
         facts,
@@ -184,7 +183,7 @@ async def _rule_stands(bot: Parts, request: Request) -> bool:
         return True
     if not may_be_automatic(bot, request):
         return False
-    automatic = bot.people.policy.of_flow(request.flow.sid).automatic or ()
+    automatic = policy_of(bot, request.flow).automatic or ()
     requester = await _find(bot, request.requester.slack_user_id)
     if requester is None:
         return False

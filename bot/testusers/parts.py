@@ -3,7 +3,9 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from bot.approvals.rules import FlowRules
 from bot.flows.aliases import Flows
+from bot.flows.rules.flows import Flow
 from bot.metrics import Metrics
 from bot.ops.clock import Clock
 from bot.settings import Settings
@@ -31,3 +33,8 @@ class Parts:
     metrics: Metrics
     refresh_home: Callable[[Transaction, str], Awaitable[None]]
     new_id: Callable[[], str]
+
+
+def policy_of(bot: Parts, flow: Flow) -> FlowRules:
+    """Return the rules in force for a flow's requests."""
+    return bot.people.policy.of_flow(flow.sid)

@@ -22,7 +22,7 @@ from bot.testusers import store
 from bot.testusers.lists import read_list
 from bot.testusers.messages import pages
 from bot.testusers.messages.pages import LATER, Entry, OpenRow, Reader, grouped
-from bot.testusers.parts import Parts
+from bot.testusers.parts import Parts, policy_of
 from bot.testusers.rules.requests import Request
 
 LIST_PAGE, HISTORY_PAGE, PENDING_PAGE = 16, 5, 5
@@ -172,13 +172,13 @@ def open_row(bot: Parts, person: Person, request: Request) -> OpenRow:
         decides=may(person, Permission.DECIDE, sid, requester),
         cancels=person.slack_user_id == requester and may(person, Permission.REQUEST),
         channel_id=channel_of(bot, request.flow),
-        needed=bot.people.policy.of_flow(sid).approvals_needed,
+        needed=policy_of(bot, request.flow).approvals_needed,
     )
 
 
 def channel_of(bot: Parts, flow: Flow) -> str:
     """Return the ID of the channel for the cards of a flow's requests."""
-    return bot.people.policy.of_flow(flow.sid).channel or bot.settings.approvals_channel
+    return policy_of(bot, flow).channel or bot.settings.approvals_channel
 
 
 def suggestions(bot: Parts, person: Person, typed: str) -> list[SlackBlock]:

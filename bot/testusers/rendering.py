@@ -16,7 +16,7 @@ from bot.store.outbox import OutboxMessage, SentCard
 from bot.testusers import store
 from bot.testusers.messages import notes, phrases
 from bot.testusers.messages.card import Surroundings, card
-from bot.testusers.parts import Parts
+from bot.testusers.parts import Parts, policy_of
 from bot.testusers.reading import channel_of, named_now
 from bot.testusers.rules.people import RequestPerson
 from bot.testusers.rules.requests import Asked, Request
@@ -91,7 +91,7 @@ async def answer_to(
     channel = channel_of(bot, asked.flow)
     request = asked.request
     more = [notes.time_zone_used(person.time_zone)] if has_typed_time else []
-    more += phrases.warning(bot.people.policy.of_flow(asked.flow.sid).warning)
+    more += phrases.warning(policy_of(bot, asked.flow).warning)
     if request is None or request.state is not State.PENDING:
         return notes.asked(asked, channel, *more)
     more.append(notes.WAIT if await deciders(bot, request) else phrases.NOBODY)
@@ -104,7 +104,7 @@ async def answer_to_program(bot: Parts, asked: Asked) -> str:
     request = asked.request
     if request is None:
         return notes.told_program(asked)
-    more = phrases.warning(bot.people.policy.of_flow(asked.flow.sid).warning)
+    more = phrases.warning(policy_of(bot, asked.flow).warning)
     if request.state is State.PENDING and not await deciders(bot, request):
         more.append(phrases.NOBODY)
     related = list[Request]()
@@ -142,7 +142,7 @@ class RequestMessages:
 
         async def draw() -> Message:
             approvers = await addressed(bot, request) if is_pending else ""
-            policy = bot.people.policy.of_flow(request.flow.sid)
+            policy = policy_of(bot, request.flow)
             needed, warning = policy.approvals_needed, policy.warning
             others = named_now(bot, related) if is_pending else ()
             return card(
@@ -169,7 +169,7 @@ class RequestMessages:
             return None
         escalate_to: Sequence[str] = ()
         if kind == ESCALATION:
-            escalate_to = self._bot.people.policy.of_flow(request.flow.sid).escalate_to or ()
+            escalate_to = policy_of(self._bot, request.flow).escalate_to or ()
 
         async def draw() -> Message:
             can_decide = await deciders(self._bot, request, escalate_to)

@@ -10,7 +10,7 @@ from bot.store.job_loop import Lease
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage
 from bot.testusers import store
-from bot.testusers.parts import Parts
+from bot.testusers.parts import Parts, policy_of
 from bot.testusers.rules.requests import Request
 from bot.testusers.rules.review import review
 from bot.testusers.rules.timers import Timer
@@ -72,7 +72,7 @@ def _ring(work: Work, request: Request, timer: Timer) -> None:
         rung = (*request.round.rung, timer.value)
         work.put(replace(request, round=replace(request.round, rung=rung)))
         if timer is Timer.ESCALATE:
-            to = work.bot.people.policy.of_flow(request.flow.sid).escalate_to or ()
+            to = policy_of(work.bot, request.flow).escalate_to or ()
             work.note(BOT, "request.escalated", request, to=to)
         kind = IN_THREAD[timer]
         work.post(OutboxMessage(f"{kind}:{request.id}", kind, request.id))

@@ -20,7 +20,7 @@ from bot.store.engine import Transaction, insert_into
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage
 from bot.testusers import store
-from bot.testusers.parts import Parts
+from bot.testusers.parts import Parts, policy_of
 from bot.testusers.rules.people import CurrentList, Over
 from bot.testusers.rules.requests import THE_BOT, Request
 from bot.testusers.rules.review import Review, reconsidered, review
@@ -82,13 +82,13 @@ async def current_list(tx: Transaction, request: Request, listed: Sequence[str])
 
 def review_now(bot: Parts, request: Request, at: datetime, current: CurrentList) -> Review:
     """Return the effect of applying the request at this time, with the current settings."""
-    policy = bot.people.policy.of_flow(request.flow.sid)
+    policy = policy_of(bot, request.flow)
     return review(request, bot.flows.now(request.flow), policy, at, current)
 
 
 def timer_of(bot: Parts, request: Request) -> tuple[datetime, Timer] | None:
     """Return the time and name of the request's next timer, with the current settings."""
-    policy = bot.people.policy.of_flow(request.flow.sid)
+    policy = policy_of(bot, request.flow)
     return next_timer(request, bot.settings.remind_hours, policy.escalate_after_seconds)
 
 
