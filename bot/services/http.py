@@ -8,12 +8,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
 import aiohttp
 import structlog
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.http import RawResponseMessage
 from yarl import URL
 
 from bot.errors import GatehouseError
@@ -142,11 +144,26 @@ class HeadersFirst(ResponseHandler):
     """Receives responses. If a body isn't valid HTTP, the headers before it are still read.
 
     aiohttp would drop headers that arrived together with such a body, so a 429 would be unknown.
-    Otherwise, the body would never end.
+    Otherwise, the body would never end. aiohttp would also take what a service sends without being
+    asked for the response to the next request on the connection, which is another caller's.
     """
+
+    # Each request has a parser of its own.
+    _answered: object = None
+
+    async def read(self) -> tuple[RawResponseMessage, aiohttp.StreamReader]:
+        """Return the next response. Only interim ones (1xx) are followed by another."""
+        message, payload = await super().read()
+        if message.code >= HTTPStatus.OK:
+            self._answered = self._parser
+        return message, payload
 
     def data_received(self, data: bytes) -> None:
         """Parse the headers line by line, and then what follows them."""
+        is_answered = self._answered is self._parser and self._payload and self._payload.is_eof()
+        if data and is_answered:
+            self.close()
+            return
         lines = io.BytesIO(data)
         while self.exception() is None and (not self._payload or self._payload.is_eof()):
             line = lines.readline()

@@ -409,6 +409,39 @@ async def test_what_follows_an_answer_is_ignored(bench: Bench, rest: str) -> Non
         assert await bench.request(a_call(server.url)) == b"{}"
 
 
+@pytest.mark.parametrize("status", [200, 204])
+@pytest.mark.parametrize(
+    "late",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 408 X\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
+    ],
+)
+async def test_what_a_service_sends_unasked_answers_no_call(
+    bench: Bench, status: int, late: bytes
+) -> None:
+    sent = asyncio.Event()
+
+    async def answer(request: web.Request) -> web.Response:
+        def send_more() -> None:
+            assert request.transport is not None
+            request.transport.write(late)
+            sent.set()
+
+        if "second" in request.path:
+            return web.Response(text="second")
+        asyncio.get_running_loop().call_later(0.01, send_more)
+        return web.Response(status=status)
+
+    async with web_server(answer) as url:
+        await bench.request(a_call(f"{url}/first"))
+        await sent.wait()
+        await asyncio.sleep(0.02)
+        for _ in range(2):
+            assert await bench.request(a_call(f"{url}/second")) == b"second"
+
+
 @pytest.mark.parametrize(
     ("name", "pack"),
     [
