@@ -232,7 +232,6 @@ class NeverSentError(Exception):
 
 
 _HELD_UP = "The call to {label} took too long to start, so it wasn't sent. Please try again."
-_CERTIFICATE = (aiohttp.ClientConnectorCertificateError, ssl.SSLError)
 # With a proxy, only its own name is looked up.
 _OF_PROXY = (
     aiohttp.ClientProxyConnectionError,
@@ -242,10 +241,11 @@ _OF_PROXY = (
 _UNCONNECTED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 _NEVER_SENT: Sequence[tuple[type[Exception] | tuple[type[Exception], ...], str]] = (
     (NeverSentError, _HELD_UP),
-    (_CERTIFICATE, "{subject} has an invalid TLS certificate."),
+    (aiohttp.ClientConnectorCertificateError, "{subject} has an invalid TLS certificate."),
+    (ssl.SSLError, "{subject} can't be reached, because no TLS connection could be made."),
     (
         aiohttp.ClientConnectorDNSError,
-        "{subject} can't be reached, because its host name doesn't exist.",
+        "{subject} can't be reached, because its host name can't be found.",
     ),
     (
         aiohttp.ClientHttpProxyError,

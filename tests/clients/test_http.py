@@ -525,6 +525,13 @@ async def test_a_large_answer_is_read_in_a_thread(bench: Bench) -> None:
     assert where[0] == here != where[1]
 
 
+async def test_a_service_without_tls_has_no_wrong_certificate(bench: Bench) -> None:
+    async with web_server(_never) as url:
+        with pytest.raises(ServiceUnreachable, match="no TLS connection") as caught:
+            await bench.request(a_call(url.replace("http:", "https:")))
+    assert caught.value.sent is False
+
+
 async def test_untrusted_certificate_is_refused(bench: Bench) -> None:
     async with web_server(_never, tls=True) as url:
         with pytest.raises(ServiceUnreachable, match="certificate"):
@@ -575,7 +582,7 @@ async def test_each_call_is_one_log_line_with_the_request_id_and_no_address(benc
     assert "127.0.0.1" not in str(lines)
 
 
-async def test_a_host_that_does_not_exist_is_named() -> None:
+async def test_a_host_that_cannot_be_found_is_told() -> None:
     class NoSuchHost(AbstractResolver):
         async def resolve(self, host: str, port: int = 0, family: int = 0) -> list:
             raise OSError("no address for secret-host")
@@ -586,7 +593,7 @@ async def test_a_host_that_does_not_exist_is_named() -> None:
     connector = TCPConnector(resolver=NoSuchHost())
     async with ClientSession(connector=connector) as session:
         bench = Bench(session, 10.0)
-        with pytest.raises(ServiceUnreachable, match="host name doesn't exist") as caught:
+        with pytest.raises(ServiceUnreachable, match="host name can't be found") as caught:
             await bench.request(a_call("https://secret-host.example"))
     assert "secret-host" not in caught.value.sentence
 
