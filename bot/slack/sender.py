@@ -34,8 +34,9 @@ GIVE_UP_AFTER = timedelta(days=1)
 CARD_PAUSE = timedelta(seconds=20)
 # A fixed value, because a message must have the same client_msg_id in every process.
 MESSAGE_NAMESPACE = uuid.UUID("6f0f9a4e-3c2b-4a57-9c37-6d3f4f6e1c55")
-# Slack's error names for a card that can no longer be edited.
-MESSAGE_GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
+# Slack's error names for a card that can no longer be edited, and for one that may be there.
+NOT_EDITABLE = frozenset({"cant_update_message", "edit_window_closed"})
+MESSAGE_GONE = NOT_EDITABLE | {"message_not_found"}
 # Slack's error names for a channel where a card can no longer be edited.
 PLACE_GONE = frozenset(
     {"channel_not_found", "not_in_channel", "is_archived", "is_inactive", "thread_not_found"}
@@ -190,12 +191,7 @@ class Sender:
                 log.info("outbox.not_moved", reason=error.sentence)
             await self._post(step, message)
         else:
-            try:
-                await self._edit(step, message, sent)
-            except SlackRefused as error:
-                if error.error not in MESSAGE_GONE:
-                    raise
-                await self._post(step, message)
+            await self._edit(step, message, sent)
 
     async def _post(self, step: _Step, message: Message) -> None:
         """Post the card. If an earlier attempt might have reached Slack, also edit the card."""
@@ -217,11 +213,22 @@ class Sender:
             await self._edit(step, message, card)
 
     async def _edit(self, step: _Step, message: Message, sent: SentCard) -> None:
-        """Edit the card. If it's only checked, leave it as it is if it already shows this."""
+        """Edit the card, or post it again if that's impossible.
+
+        If it's only checked, leave it as it is if it already shows this.
+        """
         is_checked = all(one.payload.get(outbox.CHECK) for one in step.waiting.messages)
         if not (is_checked and sent.digest == message.digest):
             step.lease.check()
-            await self.slack.update(sent.channel_id, sent.message_ts, message)
+            try:
+                await self.slack.update(sent.channel_id, sent.message_ts, message)
+            except SlackRefused as error:
+                if error.error in MESSAGE_GONE and sent is step.waiting.sent:
+                    await self._post(step, message)
+                    return
+                # Where nothing can be edited, what was posted just now would be posted again.
+                if error.error not in NOT_EDITABLE:
+                    raise
         shown = replace(sent, version=step.message.id, sent_at=step.now, digest=message.digest)
         await self._record(step, shown, sent)
 

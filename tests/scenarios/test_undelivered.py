@@ -45,6 +45,21 @@ async def test_reminder_and_escalation_wait_for_the_card(world):
     assert f"<@{ADAM}> Still waiting for approval: Otto Operator wants to add" in said
 
 
+async def test_a_card_is_posted_once_more_for_each_change_where_slack_edits_nothing(world):
+    message = await world.asked("add welcome +1")
+    world.slack.workspace.faults.error("chat.update", "edit_window_closed", times=None)
+    await world.click(ADA, message, "Approve")
+    await world.told(OTTO, "*Applied*")
+    posted = await world.card(1)
+    await world.shows(posted, "*Applied*")
+    await world.later(timedelta(minutes=10))
+    assert world.cards() == [message, posted]
+    undo = await world.click(OTTO, posted, "Undo")
+    assert "Sent to" in undo.all_text
+    await world.slack.until(lambda: len(world.cards()) == 4)
+    assert "*Undo requested*" in "".join(card.all_text for card in world.cards()[2:])
+
+
 async def test_refused_direct_message_is_given_up_after_a_day(world):
     message = await world.asked("add welcome +1")
     workspace = world.slack.workspace
