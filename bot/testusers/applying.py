@@ -183,8 +183,7 @@ class Run:
             if request.attempts.tries >= TRIES:
                 work.note_try(request.id, failed)
         await self._end_what_is_gone(work, listed)
-        ends = {spelling: access.ends_at for spelling, access in self.access.items()}
-        current = CurrentList(listed, ends)
+        current = CurrentList.of(listed, self.access)
         left = list[Request]()
         for request in work.approved:
             if reviewed := await self._reviewed(work, request, current):

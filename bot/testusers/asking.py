@@ -220,7 +220,7 @@ async def _open(
     async with bot.database.transaction() as tx:
         # Otherwise, requests made at the same moment could exceed the limits of a person.
         await serialise(tx, f"asking:{person.slack_user_id}")
-        latest = await see_list(tx, flow.key, read.current.identities, read.known_id)
+        latest = await see_list(tx, flow.key, read.identities, read.known_id)
         work = Work(bot, tx, await tx.now())
         related, own_pending = await store.open_near(tx, flow.key, spellings, person.slack_user_id)
         program = Program(words.client, person.slack_user_id, words.text_sha256)

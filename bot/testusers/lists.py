@@ -24,11 +24,16 @@ class ReadList:
     list may or may not include its change. `arriving` are the people whom that POST adds.
     """
 
-    current: CurrentList
+    identities: tuple[str, ...]
     access: Mapping[str, Access]
     at: datetime
     known_id: int
     arriving: Collection[str] = ()
+
+    @property
+    def current(self) -> CurrentList:
+        """The list with the ends of access, for comparing it with what is wanted."""
+        return CurrentList.of(self.identities, self.access)
 
 
 async def read_list(bot: Parts, flow: Flow) -> ReadList:
@@ -50,10 +55,7 @@ async def read_list(bot: Parts, flow: Flow) -> ReadList:
     if not access.keys() <= {*listed}:
         async with bot.database.transaction() as tx:
             await put_apply_job(tx, flow)
-    known_id = recent[-1].id if recent else 0
-    ends = {spelling: one.ends_at for spelling, one in access.items()}
-    current = CurrentList(listed, ends)
     if post is None:
-        return ReadList(current, access, at, known_id)
+        return ReadList(listed, access, at, recent[-1].id if recent else 0)
     arriving = post.change.spelled(post.spellings_on(listed)).additions
-    return ReadList(current, access, at, IN_DOUBT, arriving)
+    return ReadList(listed, access, at, IN_DOUBT, arriving)

@@ -60,7 +60,7 @@ async def listed(bot: Parts, person: Person, wanted: Wanted) -> Message:
 
 async def _entries(bot: Parts, flow: Flow) -> list[Entry]:
     read, entries = await read_list(bot, flow), list[Entry]()
-    for identity in read.current.identities:
+    for identity in read.identities:
         access = read.access.get(identity)
         entries.append(Entry(flow, identity, access, identity in read.arriving))
     return entries

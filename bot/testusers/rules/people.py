@@ -215,6 +215,11 @@ class CurrentList:
         self.spellings = Spellings(self.identities)
         self._listed = set(self.identities)
 
+    @classmethod
+    def of(cls, identities: Iterable[str], access: Mapping[str, Access]) -> "CurrentList":
+        """Return a flow's list with the ends of all access to the flow."""
+        return cls(identities, {spelling: one.ends_at for spelling, one in access.items()})
+
     def has(self, spelling: str) -> bool:
         """Return True if the list has an entry with exactly this spelling."""
         return spelling in self._listed
