@@ -173,7 +173,7 @@ async def undo(bot: Parts, person: Person, shown: ShownRequest) -> Asked:
     """Make a request that reverses the part of an applied request that's still in effect."""
     undone = await look(bot, person, Act.UNDO, shown.request_id)
     await require_current(bot, undone, shown)
-    if undone.undone_by:
+    if undone.undo:
         raise Conflict(UNDO_ASKED)
     if not undone.can_be_undone:
         raise Conflict("This change isn't in effect, so there's nothing to undo.")
@@ -275,7 +275,7 @@ def _lengths(people: Iterable[RequestPerson], at: datetime) -> list[float | None
 async def _require_not_undone(work: Work, request_id: str) -> None:
     """Lock a request that's about to be undone, and check that nobody else has asked for that."""
     undone = await store.load_request(work.tx, request_id)
-    if undone is None or undone.undone_by or not undone.can_be_undone:
+    if undone is None or undone.undo or not undone.can_be_undone:
         raise Conflict(UNDO_ASKED)
     if undone.state is State.FAILED and await is_in_doubt(work.tx, undone):
         raise Conflict(STILL_CHECKING)

@@ -58,9 +58,9 @@ _NEWEST = (requests.c.created_at.desc(), requests.c.id)
 
 # Statements that never change are built once, because building them takes longer than executing.
 _UNDO = requests.alias("undo")
-_REVERSES = _UNDO.c.undo_of == requests.c.id
-_UNDONE_BY = select(func.max(_UNDO.c.id)).where(_REVERSES, _UNDO.c.state.not_in(GIVEN_UP))
-_IS_UNDONE = exists().where(_REVERSES, _UNDO.c.state == State.APPLIED)
+_UNDO_STATE = select(func.max(_UNDO.c.state)).where(
+    _UNDO.c.undo_of == requests.c.id, _UNDO.c.state.not_in(GIVEN_UP)
+)
 # Somebody's present access isn't stored with the requests that would change it.
 _PRESENT = request_people.alias("present")
 _IS_PRESENT = (
@@ -73,8 +73,7 @@ _IS_PRESENT = (
 _REQUESTS = (
     select(
         requests,
-        _UNDONE_BY.scalar_subquery().label("undone_by"),
-        _IS_UNDONE.label("is_undone"),
+        _UNDO_STATE.scalar_subquery().label("undo"),
         *(request_people.c[name].label(f"person_{name}") for name in _STORED_FIELDS),
         _PRESENT.c.ends_at.label("person_current_end"),
     )

@@ -325,7 +325,7 @@ async def test_undo_of_an_extension_restores_the_earlier_end(process):
     async with process.database.read_only() as tx:
         access = await store.access_in(tx, WELCOME)
     assert access["+1"].ends_at == end
-    assert (await process.stored(later)).is_undone
+    assert (await process.stored(later)).undo is State.APPLIED
     await process.pass_time(2 * HOUR)
     assert process.service.lists[WELCOME] == []
 

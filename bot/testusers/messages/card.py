@@ -190,8 +190,8 @@ def _news(request: Request) -> Iterator[str]:
     if request.result.overdue:
         why = text.sentence(request.result.overdue, 300)
         yield f"*Expired but not removed yet:* {why} I'll keep trying."
-    if request.undone_by:
-        yield "*Undone*" if request.is_undone else "*Undo requested*"
+    if request.undo:
+        yield "*Undone*" if request.undo is State.APPLIED else "*Undo requested*"
 
 
 def _people(request: Request, *, each_end: bool) -> Iterator[str]:
@@ -211,7 +211,7 @@ def _people(request: Request, *, each_end: bool) -> Iterator[str]:
 
 def act_buttons(request: Request, *acts: Act, show: Show = in_full) -> list[SlackBlock]:
     """Return a button for each of these actions that the request's state allows."""
-    if request.undone_by:
+    if request.undo:
         return []
     offered = [act for act, (start, _) in MOVES.items() if start is request.state]
     if request.can_be_undone:

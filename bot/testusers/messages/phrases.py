@@ -255,7 +255,7 @@ def summary(request: Request, show: Show) -> str:
     denial, failure = request.round.denial_reason, request.attempts.failure
     # Reasons can contain identities.
     reads_reasons = show is in_full
-    if request.is_undone:
+    if request.undo is State.APPLIED:
         said += ", later undone"
     if reads_reasons and (why := denial or failure):
         said += f"{': ' if denial else '. '}{text.escape(why, 200)}"

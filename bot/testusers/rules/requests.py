@@ -123,8 +123,7 @@ class Request:
         people: The entries of the list that the request is about.
         list_id: The list that the people were first compared with.
         undo_of: The ID of the request that this one reverses, if any.
-        undone_by: The ID of the request that reverses this one, unless it was given up.
-        is_undone: Whether that request has been applied.
+        undo: The state of the request that reverses this one, unless it was given up.
         version: A number that increases with every write.
     """
 
@@ -137,8 +136,7 @@ class Request:
     requested: Requested = Requested()
     list_id: int = 0
     undo_of: str | None = None
-    undone_by: str | None = None
-    is_undone: bool = False
+    undo: State | None = None
     state: State = State.PENDING
     round: Round = Round()
     attempts: Attempts = Attempts()
@@ -153,7 +151,7 @@ class Request:
             self.requester.slack_user_id,
             self.expires_at,
             tuple(approval.who.slack_user_id for approval in self.round.approvals),
-            is_being_undone=self.undone_by is not None,
+            is_being_undone=self.undo is not None,
         )
 
     @property

@@ -59,7 +59,7 @@ def wrong_card(
     if OVERDUE in said and not any(item.ends_at and item.ends_at <= at for item in mine):
         yield "nobody's time is over"
     for button, state in BUTTONS.items():
-        is_offered = request.state is state and not request.undone_by
+        is_offered = request.state is state and not request.undo
         if (button in texts) is not is_offered:
             yield f"{button} is {'' if is_offered else 'not '}to be offered"
 

@@ -325,7 +325,7 @@ async def test_a_failed_request_can_be_undone_and_then_not_be_retried(world):
     await world.work()
     assert (world.service.lists[WELCOME], await ends(world)) == ([], {})
     stored = await world.stored(request)
-    assert (stored.state, stored.is_undone) == (State.FAILED, True)
+    assert (stored.state, stored.undo) == (State.FAILED, State.APPLIED)
     with pytest.raises(Conflict, match="because it was undone or"):
         await world.decide(Act.RETRY, request, ADA)
 
