@@ -56,10 +56,6 @@ class ServiceUnreachable(ServiceError):
     is_passing = True
 
 
-class ProxyUnreachable(ServiceUnreachable):
-    """No connection to the proxy was made, so the service's address isn't the problem."""
-
-
 class ServiceTimeout(ServiceError):
     """The complete response didn't arrive in time. The service may have processed the request."""
 

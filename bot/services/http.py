@@ -23,7 +23,6 @@ from bot.ops.clock import Clock
 from bot.ops.redaction import Redactor
 from bot.services.calls import TOTAL_SECONDS, Observed, Observer, ReportedLimits, ServiceCall
 from bot.services.errors import (
-    ProxyUnreachable,
     RateLimited,
     ResponseTooLarge,
     ResponseUnreadable,
@@ -262,7 +261,7 @@ def failure_of_accident(call: ServiceCall, accident: Exception, seconds: float) 
     """
     if problem := proxy_problem(call.url, accident):
         sentence = f"{call.subject} can't be reached, because {problem}"
-        return ProxyUnreachable(call.service, sentence, sent=False)
+        return ServiceUnreachable(call.service, sentence, sent=False)
     for types, unsent in _NEVER_SENT:
         if isinstance(accident, types):
             sentence = unsent.format(subject=call.subject, label=call.label)

@@ -14,7 +14,7 @@ from yarl import URL
 from bot.errors import SlackUnreachable
 from bot.ops.clock import SystemClock
 from bot.services.calls import ServiceCall
-from bot.services.errors import ProxyUnreachable, ServiceUnreachable
+from bot.services.errors import ServiceUnreachable
 from bot.services.http import open_session, proxy_for, tls_context
 from bot.slack.client import SlackClient, slack_web_client
 from tests.support.forks import run_forked
@@ -116,7 +116,7 @@ async def test_an_unreachable_proxy_is_blamed_and_not_the_service(monkeypatch, p
     said = rf"because the proxy {URL(proxy).host} can't be reached. Check HTTPS_PROXY\.$"
     call = ServiceCall("email", "the email service", "GET", URL("https://elsewhere.example/v3"))
     async with open_bench() as bench, open_session() as session:
-        with pytest.raises(ProxyUnreachable, match=said) as got:
+        with pytest.raises(ServiceUnreachable, match=said) as got:
             await bench.request(call)
         assert got.value.sent is False
         client = slack_web_client("xoxb-1", "https://slack.invalid/api/", session)
