@@ -155,15 +155,12 @@ def _serve(_options: argparse.Namespace) -> int:
     from bot.ops.logs import configure_logs
     from bot.ops.loop import run
     from bot.serve import CannotStartError, serve
-    from bot.settings import AUDIT_KEY, AUDIT_KEY_UNUSED
 
     settings, sources = _settings()
     redactor = redactor_of(settings)
     configure_logs(settings.log_level, settings.log_format, redactor)
     log = structlog.get_logger("bot")
     log.info("settings", file=sources.file and str(sources.file))
-    if AUDIT_KEY in sources.environment:
-        log.warning("setting.unused", reason=f"{AUDIT_KEY} {AUDIT_KEY_UNUSED}")
     # Looking through all imported objects for garbage would stop the loop for tens of milliseconds.
     gc.freeze()
     try:
@@ -184,7 +181,7 @@ def _check(options: argparse.Namespace) -> int:
     from bot.configured import redactor_of
     from bot.ops.logs import configure_logs
     from bot.ops.loop import run
-    from bot.settings import AUDIT_KEY, AUDIT_KEY_UNUSED, SettingsError
+    from bot.settings import SettingsError
 
     report = as_json if options.json else as_table
     try:
@@ -197,8 +194,6 @@ def _check(options: argparse.Namespace) -> int:
     # The report already shows failures, so don't log them.
     configure_logs("CRITICAL", settings.log_format, redactor)
     findings = [settings_file(settings, sources), *run(examine(settings))]
-    if AUDIT_KEY in sources.environment:
-        findings.append(Finding(AUDIT_KEY, "setting_unused", AUDIT_KEY_UNUSED))
     print(redactor.clean(report(findings)))
     return 0 if all_well(findings) else BROKEN
 

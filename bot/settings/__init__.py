@@ -61,8 +61,6 @@ SHOWN = re.compile(r"(?!.*(?i:secret|passw|token))[#@]?[\w.:/ -]{1,40}")
 
 # Settings of earlier versions.
 APPROVERS, ENV_FILE = "flow_approvers", "GATEHOUSE_ENV_FILE"
-AUDIT_KEY = "AUDIT_KEY"
-AUDIT_KEY_UNUSED = "is no longer used, because audit log entries aren't signed. Remove it."
 
 # A variable of several words is a misspelled setting if its name is at least this similar.
 MISSPELLED = 0.92

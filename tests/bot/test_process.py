@@ -84,12 +84,6 @@ async def test_installation_in_a_whole_organization_ends_the_start(fleet):
     assert any("Install the app in one workspace" in line for line in process.lines)
 
 
-async def test_a_setting_of_earlier_versions_is_a_warning_at_the_start(fleet):
-    process = await started(fleet, audit_key="x" * 32)
-    (line,) = [json.loads(line) for line in process.lines if "AUDIT_KEY" in line]
-    assert (line["event"], line["level"]) == ("setting.unused", "warning")
-
-
 @pytest.mark.parametrize(
     "wrong", [{"SLACK_BOT_TOKEN": "xoxb-wrong"}, {"SLACK_APP_TOKEN": "xapp-wrong"}]
 )

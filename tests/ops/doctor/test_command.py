@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from dataclasses import replace
 
 import pytest
@@ -51,12 +50,6 @@ async def test_all_well_is_exit_status_0_and_without_a_warning(environment, tmp_
     file.chmod(0o644)
     status, out = await run({"GATEHOUSE_CONFIG": str(file)}, "check")
     assert (status, "chmod 0600" in out) == (0, True), out
-
-
-async def test_a_setting_of_earlier_versions_is_a_warning(environment) -> None:
-    status, out = await run({**environment, "AUDIT_KEY": "x" * 32}, "check")
-    assert status == 0
-    assert re.search(r"^WARN +AUDIT_KEY .*Remove it", out, re.MULTILINE)
 
 
 async def test_a_mistake_is_exit_status_1_and_no_secret_is_printed(environment) -> None:
