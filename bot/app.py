@@ -228,7 +228,6 @@ def _built(
 
     # The checks
     counts: dict[str, Count] = {
-        "open_incidents": incidents.count_open,
         "pending_requests": store.count_pending,
         "undelivered_messages": outbox.count_undelivered,
     }

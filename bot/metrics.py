@@ -20,7 +20,6 @@ from prometheus_client import (
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 SERVICES = ("inventory", "flow", "email", "oauth")
-JOB_STATES = ("waiting", "due", "late")
 # Reasons why the gateway declines calls.
 DECLINED = ("minute", "day", "concurrent", "blocked")
 GATEWAY_BUCKETS = (0.005, 0.01, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 20, 30, 60)
@@ -87,7 +86,7 @@ class Metrics:
             self.refused.labels(refusal)
         for service, status in product(SERVICES, ("401", "403")):
             self.service_calls.labels(service, status)
-        for state in JOB_STATES:
+        for state in ("waiting", "due", "late"):
             self.jobs.labels(state)
 
     def expect_commands(self, names: Iterable[str]) -> None:

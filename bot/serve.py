@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import astuple
 
 import structlog
 from aiohttp import web
@@ -25,7 +24,6 @@ from bot.errors import (
     SlackError,
     SlackRefused,
 )
-from bot.metrics import JOB_STATES
 from bot.migrations import migrate
 from bot.ops.redaction import Redactor
 from bot.server import MOST_CONNECTIONS, Site, make_server
@@ -164,7 +162,7 @@ class Service:
         status = await self._bot.health.status()
         metrics.database_up.set(status.jobs is not None)
         if status.jobs is not None:
-            for state, number in zip(JOB_STATES, astuple(status.jobs), strict=True):
+            for state, number in vars(status.jobs).items():
                 metrics.jobs.labels(state).set(number)
         for name, number in status.counts.items():
             metrics.waiting.labels(name).set(number)

@@ -90,9 +90,11 @@ class Health:
         blocked = dict[str, None]()
         with suppress(DatabaseUnavailable):
             async with parts.database.read_only() as tx:
-                counts = {name: await count(tx) for name, count in self._counts.items()}
                 waiting = JobCount(*await jobs.count(tx))
                 open_incidents = await incidents.all_open(tx)
+                counts["open_incidents"] = len(open_incidents)
+                for name, count in self._counts.items():
+                    counts[name] = await count(tx)
             names = await parts.directory.known()
             blocked = dict.fromkeys(names.name_of(incident.key) for incident in open_incidents)
         return Status(

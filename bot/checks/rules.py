@@ -19,7 +19,6 @@ MARKS = {
     NOT_CONFIGURED: "SKIP",
     NOT_TRIED: "SKIP",
     "reserve_too_large": "WARN",
-    "setting_unused": "WARN",
     "settings_readable": "WARN",
 }
 # Slack didn't say whether there is a problem.
@@ -122,7 +121,7 @@ class Trouble:
 class JobCount:
     """Job counts: total, due now, and late (overdue or failing for at least a minute)."""
 
-    total: int
+    waiting: int
     due: int
     late: int
 

@@ -84,11 +84,6 @@ async def all_open(tx: Transaction, organization: int | None = None) -> list[Inc
     return await _load(tx, _IS_OPEN & its)
 
 
-async def count_open(tx: Transaction) -> int:
-    """Count the open incidents."""
-    return len(await all_open(tx))
-
-
 async def _load(tx: Transaction, which: ColumnElement[bool]) -> list[Incident]:
     query = _INCIDENTS.where(which).order_by(incidents.c.opened_at)
     now = (await tx.now()).timestamp()
