@@ -23,7 +23,7 @@ from bot.errors import DatabaseReplaced
 from bot.ops.redaction import on_one_line
 from bot.ops.secrets import is_loopback
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.limits import limits_of
+from bot.quotas.rules.limits import LIMITS
 from bot.settings import Settings
 from bot.settings.model import revealed
 from bot.settings.sources import Sources
@@ -86,7 +86,7 @@ def examine_settings(settings: Settings) -> list[Finding]:
     findings = []
     for path, reserve in settings.inventory_reserve.items():
         plan = quota_terms(settings).plan_of(OrganizationKey.of_path(path))
-        if reserve.day >= (day := limits_of(plan).day or 0):
+        if reserve.day >= (day := LIMITS[plan].day or 0):
             sentence = (
                 f"reserves {reserve.day:,} calls per day for “{path}”, but the {plan} plan allows"
                 f" only {day:,}, so Gatehouse makes only one call per day. Reserve fewer calls, or"

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from bot.organizations.messages import problems
 from bot.organizations.rules import Directory, OrganizationKey
-from bot.quotas.rules.limits import Limit, LimitKind, Plan, Source, limits_of
+from bot.quotas.rules.limits import LIMITS, Limit, LimitKind, Plan, Source
 from bot.quotas.rules.quota import DOCUMENTED, MINUTE_SECONDS, Block, BlockCode, Incident
 from bot.quotas.rules.use import (
     PEOPLE_SHOWN,
@@ -278,7 +278,7 @@ def not_for_apis(name: str, act: str) -> Message:
 
 def plan_set(name: str, before: Plan, now: Plan) -> Message:
     """Confirm an organization's plan."""
-    limits = limits_of(now)
+    limits = LIMITS[now]
     return Message.of(
         f"*{text.escape(name, 300)}* is now on the *{now}* plan, which allows {limits.minute:,}"
         f" calls per minute, {limits.day:,} per day, and {limits.concurrent:,} at once. Until"

@@ -147,7 +147,7 @@ class RateLimits:
             return ui.not_for_apis(place.organization.name, "has no plan for it")
         async with self.database.transaction() as tx:
             before = await accounts.load_locked(tx, place.key, self.terms)
-            await quotas.set_plan(tx, place.key, plan)
+            await quotas.set_plan(tx, before.id, plan)
             detail = {"plan": plan.value, "before": before.plan.value}
             entry = AuditEntry(person.slack_user_id, "plan.set", str(place.key), detail)
             await audit.append(tx, entry)

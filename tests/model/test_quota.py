@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.limits import STALL, LimitKind, Limits, Plan, applying, limits_of
+from bot.quotas.rules.limits import LIMITS, STALL, LimitKind, Limits, Plan, applying
 from bot.quotas.rules.quota import (
     HOLD_SECONDS,
     BlockCode,
@@ -19,7 +19,7 @@ from bot.quotas.rules.quota import (
 from bot.quotas.rules.use import QuotaState, Standing
 from bot.services.calls import CallClass
 
-FREE = limits_of(Plan.FREE)
+FREE = LIMITS[Plan.FREE]
 NOW = 1_000_000.0
 
 
@@ -44,7 +44,7 @@ def most(limits, call_class=CallClass.PERSON):
     ],
 )
 def test_plans_have_the_documented_limits(plan, day, concurrent):
-    assert limits_of(Plan(plan)) == Limits(minute=100, day=day, concurrent=concurrent)
+    assert LIMITS[Plan(plan)] == Limits(minute=100, day=day, concurrent=concurrent)
 
 
 def test_the_background_leaves_a_fifth_of_everything_to_people():

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.limits import Plan, limits_of
+from bot.quotas.rules.limits import LIMITS, Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, Reservation
@@ -24,7 +24,7 @@ class Both:
 
     def __init__(self, database, clock) -> None:
         self._database, self._clock = database, clock
-        self._model = ModelLedger(limits_of(Plan.FREE), TOTAL_SECONDS)
+        self._model = ModelLedger(LIMITS[Plan.FREE], TOTAL_SECONDS)
         self._open: list[tuple[Reservation, int]] = []
         self.seen: set[str] = set()
 

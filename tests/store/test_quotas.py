@@ -44,12 +44,12 @@ async def use_up(database, count, **wanted) -> None:
 
 async def test_the_plan_set_is_in_force_and_wins(database):
     async with database.transaction() as tx:
-        await quotas.set_plan(tx, KEY, Plan.STANDARD)
+        await quotas.set_plan(tx, await accounts.lock(tx, KEY), Plan.STANDARD)
     assert await plan_of(database) is Plan.STANDARD
     for _ in range(10):
         assert isinstance(await reserve(database), Reservation)
     async with database.transaction() as tx:
-        await quotas.set_plan(tx, KEY, Plan.FREE)
+        await quotas.set_plan(tx, await accounts.lock(tx, KEY), Plan.FREE)
     assert await plan_of(database) is Plan.FREE
     refused = await reserve(database)
     assert (refused.kind, refused.limits[-1].most) == (LimitKind.CONCURRENT, 5)
@@ -108,7 +108,7 @@ async def test_a_lowered_day_holds_until_the_service_tells_or_a_plan_is_set(data
     refused = await reserve(database)
     assert (refused.kind, refused.limits[-1].most) == (LimitKind.DAY, 3)
     async with database.transaction() as tx:
-        await quotas.set_plan(tx, KEY, Plan.FREE)
+        await quotas.set_plan(tx, await accounts.lock(tx, KEY), Plan.FREE)
     assert isinstance(await reserve(database), Reservation)
 
 

@@ -14,13 +14,13 @@ from bot.organizations.rules import (
 from bot.quotas import messages
 from bot.quotas.declines import decline_error
 from bot.quotas.rules.limits import (
+    LIMITS,
     Limit,
     LimitKind,
     Plan,
     Source,
     applying,
     less_reserve,
-    limits_of,
     share_of,
 )
 from bot.quotas.rules.quota import BlockCode, Blocks, Incident, IncidentDetail, InUse, NotNow
@@ -75,7 +75,7 @@ NOW = 1_780_000_000.0
 def standing(name="10", *, minute=0, concurrent=0, day=0, blocks=Blocks(), more=()):  # noqa: B008
     in_use = InUse(minute, concurrent, day)
     key = OrganizationKey("eu", name)
-    limits = [*limits_of(Plan.FREE).in_force(), *more]
+    limits = [*LIMITS[Plan.FREE].in_force(), *more]
     return Standing(key, Plan.FREE, in_use, limits, blocks, now=NOW)
 
 
@@ -135,7 +135,7 @@ def test_a_chart_without_calls_is_left_out(hours_ago, titles):
 
 
 def test_a_decline_says_what_leaves_fewer_calls_than_the_service_allows():
-    limits = less_reserve(limits_of(Plan.FREE).in_force(), 94, 0)
+    limits = less_reserve(LIMITS[Plan.FREE].in_force(), 94, 0)
     limits = (*limits, Limit(LimitKind.MINUTE, 5, Source.REFUSAL, NOW + 600))
     its = applying(limits, LimitKind.MINUTE, CallClass.BACKGROUND)
     decline = NotNow(NOW, share_of(its, 0.5), free_at=NOW + 3)

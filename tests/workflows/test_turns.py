@@ -9,7 +9,7 @@ from bot.errors import QuotaExhausted
 from bot.gateway.turns import Turns
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.guard import Guard
-from bot.quotas.rules.limits import _LIMITS, Limit, LimitKind, Limits, Plan
+from bot.quotas.rules.limits import LIMITS, Limit, LimitKind, Limits, Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts, ledger
 from bot.services.calls import CallCause
@@ -159,7 +159,7 @@ async def test_full_organization_declines_from_memory(processes, monkeypatch):
 async def test_call_waits_for_a_slot_of_the_day_that_is_free_in_time(processes, clock, monkeypatch):
     process = processes[0]
     # With a sliding day, the slots become free one by one.
-    monkeypatch.setitem(_LIMITS, Plan.ENTERPRISE, Limits(100, 10, 10))
+    monkeypatch.setitem(LIMITS, Plan.ENTERPRISE, Limits(100, 10, 10))
     await use_up(process, 8)
     async with process.guard.database.read_only() as tx:
         account = await accounts.load(tx, KEY, TERMS)

@@ -135,18 +135,13 @@ _MINUTE = 100
 # The smallest plan's limit of calls at once. If fewer calls than this exceed the service's limit,
 # other clients are making calls too.
 LEAST_AT_ONCE = 5
-_LIMITS = {
+LIMITS = {
     Plan.FREE: Limits(_MINUTE, 1_000, LEAST_AT_ONCE),
     Plan.STANDARD: Limits(_MINUTE, 2_000, 10),
     Plan.PROFESSIONAL: Limits(_MINUTE, 5_000, 10),
     Plan.PREMIUM: Limits(_MINUTE, 10_000, 10),
     Plan.ENTERPRISE: Limits(_MINUTE, 10_000, 10),
 }
-
-
-def limits_of(plan: Plan) -> Limits:
-    """Return a plan's documented limits."""
-    return _LIMITS[plan]
 
 
 _LOWERED_CONCURRENCY_SECONDS = 24 * 3600.0

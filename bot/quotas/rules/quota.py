@@ -21,7 +21,7 @@ from datetime import datetime
 from enum import IntEnum
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.limits import Limit, LimitKind, Limits, Plan, Source, applying, limits_of
+from bot.quotas.rules.limits import LIMITS, Limit, LimitKind, Limits, Plan, Source, applying
 from bot.services.calls import TOTAL_SECONDS, CallClass
 
 MINUTE_SECONDS = 60.0
@@ -162,7 +162,7 @@ class Terms:
 
     def limits_of(self, key: OrganizationKey, plan: Plan) -> Limits:
         """Return the limits of an organization with this plan, or of an API."""
-        return self.apis.get(key.organization_id, Limits()) if key.is_api else limits_of(plan)
+        return self.apis.get(key.organization_id, Limits()) if key.is_api else LIMITS[plan]
 
 
 @dataclass(frozen=True)

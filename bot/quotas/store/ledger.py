@@ -16,12 +16,12 @@ from bot.errors import DatabaseUnavailable
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.limits import (
     DAY_SECONDS,
+    LIMITS,
     Limit,
     LimitKind,
     Plan,
     ReportedDay,
     applying,
-    limits_of,
     share_of,
 )
 from bot.quotas.rules.quota import (
@@ -354,16 +354,15 @@ async def change(tx: Transaction, organization: int, **values: object) -> None:
     await tx.write(statement.values(**values))
 
 
-async def set_plan(tx: Transaction, key: OrganizationKey, plan: Plan) -> None:
+async def set_plan(tx: Transaction, organization: int, plan: Plan) -> None:
     """Set the organization's plan, and restore the limits that a 429 lowered.
 
     If the last reported daily limit is below the plan's limit, raise it to the plan's limit. A
     lower limit that is used up would prevent the call that reports the new limit.
     """
-    organization = await lock(tx, key)
     lowered = {"lowered_day": None, "lowered_concurrent": None, "lowered_minute": None}
     await change(tx, organization, plan=plan.value, **lowered)
-    limit = limits_of(plan).day
+    limit = LIMITS[plan].day
     used = organizations.c.reported_limit - organizations.c.reported_remaining
     await tx.connection.execute(
         update(organizations)

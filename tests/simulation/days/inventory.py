@@ -21,7 +21,8 @@ from bot.ops.redaction import Redactor
 from bot.organizations.client import DataCenterAccess, InventoryClient
 from bot.organizations.rules import API, Organization, OrganizationKey
 from bot.quotas.guard import Guard, _Call
-from bot.quotas.rules.limits import _LIMITS, LimitKind, Limits, Plan, applying, share_of
+from bot.quotas.rules import limits as plans
+from bot.quotas.rules.limits import LimitKind, Limits, Plan, applying, share_of
 from bot.quotas.rules.quota import GRACE_SECONDS, MINUTE_SECONDS, Terms
 from bot.quotas.store.ledger import CallRequest, Reservation
 from bot.services.calls import GATEWAY, PROBE, CallCause, CallClass
@@ -70,7 +71,7 @@ GRANT = OAuthSettings(
 
 def make_limits_small() -> None:
     """Lower the limits of the free plan. Call this function only in a separate process."""
-    _LIMITS[Plan.FREE] = LIMITS
+    plans.LIMITS[Plan.FREE] = LIMITS
 
 
 @dataclass
