@@ -41,12 +41,6 @@ async def is_current(database: Database) -> bool:
         return await tx.connection.run_sync(_is_current)
 
 
-async def notice_newer(database: Database) -> bool:
-    """If a newer version has migrated the database, return True and refuse further writes."""
-    database.is_superseded = (await revision(database) or "") > known_revisions()[-1]
-    return database.is_superseded
-
-
 async def revision(database: Database) -> str | None:
     """Return the schema's revision, or None for an empty database."""
     async with database.read_only() as tx:
