@@ -10,7 +10,7 @@ import aiohttp
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.audit.reading import HEAD, Witness
-from bot.checks.health import HEALTH_CARD, Count, Health
+from bot.checks.health import HEALTH_CARD, Health
 from bot.checks.parts import CheckParts
 from bot.configured import (
     email_client,
@@ -227,14 +227,10 @@ def _built(
         )
 
     # The checks
-    counts: dict[str, Count] = {
-        "pending_requests": store.count_pending,
-        "undelivered_messages": outbox.count_undelivered,
-    }
     checks = CheckParts(
         settings, clock, database, slack, http, inventory, directory, metrics, services
     )
-    health = Health(checks, counts)
+    health = Health(checks)
 
     # The jobs
     witness = Witness(settings.alerts_channel)

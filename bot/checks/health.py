@@ -1,7 +1,7 @@
 """This process's health: the periodic checks, the status, and alerts about lasting problems."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
@@ -32,11 +32,11 @@ from bot.store.engine import Transaction
 from bot.store.job_loop import Kind, Lease
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage
+from bot.testusers.store import count_pending
 
 log = structlog.get_logger(__name__)
 
 HEALTH_JOB, HEALTH_CARD = "health", "health.card"
-Count = Callable[[Transaction], Awaitable[int]]
 # The seconds between runs of each check. Slack lets an app look up 50 channels per minute, for all
 # of its processes together.
 EVERY: dict[Check, float] = {
@@ -61,9 +61,8 @@ class Health:
     the problem postpones the job that ends the alert.
     """
 
-    def __init__(self, parts: CheckParts, counts: Mapping[str, Count]) -> None:
+    def __init__(self, parts: CheckParts) -> None:
         self.parts = parts
-        self._counts = counts
         self._started = parts.clock.monotonic()
         self._troubles: dict[Part, Trouble] = {}
         self._heard_at = self._started
@@ -93,8 +92,8 @@ class Health:
                 waiting = JobCount(*await jobs.count(tx))
                 open_incidents = await incidents.all_open(tx)
                 counts["open_incidents"] = len(open_incidents)
-                for name, count in self._counts.items():
-                    counts[name] = await count(tx)
+                counts["pending_requests"] = await count_pending(tx)
+                counts["undelivered_messages"] = await outbox.count_undelivered(tx)
             names = await parts.directory.known()
             blocked = dict.fromkeys(names.name_of(incident.key) for incident in open_incidents)
         return Status(

@@ -37,7 +37,7 @@ def shared(database, clock):
 
 @pytest.fixture
 def health(shared):
-    return Health(shared, {})
+    return Health(shared)
 
 
 def parts(health) -> list[Part]:
@@ -80,7 +80,7 @@ async def due(database) -> list[Job]:
 
 
 async def test_a_lasting_problem_is_one_message(shared, health, database, clock):
-    processes = (health, Health(shared, {}))
+    processes = (health, Health(shared))
     for process in processes:
         process.note(lost(Part.APPROVALS_CHANNEL))
     await health.tell()
@@ -109,14 +109,14 @@ async def test_a_lasting_problem_is_one_message(shared, health, database, clock)
 
 @pytest.mark.parametrize(("up", "is_over"), [(89, False), (91, True)])
 async def test_trouble_is_not_over_just_because_nobody_looked(shared, clock, up, is_over):
-    before = Health(shared, {})
+    before = Health(shared)
     before.note(lost(Part.APPROVALS_CHANNEL))
     clock.advance(60)
     await before.tell()
     # The process is stopped for a while, and the fault persists.
     clock.advance(120)
     (job,) = await due(shared.database)
-    restarted = Health(shared, {})
+    restarted = Health(shared)
     clock.advance(up)
     again_at = await restarted.end(job, Lease(shared.database, "me", job))
     assert (again_at is None) == is_over
@@ -141,10 +141,11 @@ def services(clock):
 
 
 @pytest.fixture
-def report(database, services, clock):
+def report(database, services, clock, monkeypatch):
     async def three(_tx):
         return 3
 
+    monkeypatch.setattr("bot.checks.health.count_pending", three)
     shared = SimpleNamespace(
         database=database,
         services=services,
@@ -152,7 +153,7 @@ def report(database, services, clock):
         metrics=Metrics(),
         directory=NoOrganizations(),
     )
-    return Health(shared, {"pending_requests": three})
+    return Health(shared)
 
 
 async def test_the_last_success_and_the_last_failure_are_both_kept(services, clock):
@@ -201,8 +202,9 @@ async def test_the_status_counts_jobs_and_what_else_there_is(report, database, c
             await jobs.put(tx, Job(key, "x", "x", due_at))
     clock.advance(90)
     status = await report.status()
-    assert (status.jobs.total, status.jobs.due, status.jobs.late) == (3, 3, 2)
-    assert status.counts == {"pending_requests": 3}
+    assert (status.jobs.waiting, status.jobs.due, status.jobs.late) == (3, 3, 2)
+    counts = {"open_incidents": 0, "pending_requests": 3, "undelivered_messages": 0}
+    assert status.counts == counts
     assert status.uptime_seconds == 90
 
 
