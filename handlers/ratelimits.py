@@ -6,7 +6,7 @@ from bot.errors import Ambiguous, NotFound
 from bot.organizations.rules import OrganizationKey
 from bot.permissions import Permission, Person
 from bot.quotas.parse import RatelimitsRequest, parse_ratelimits
-from bot.slack.messages import block_kit, ids, replies
+from bot.slack.messages import ids, replies
 from bot.slack.messages.block_kit import Message
 from bot.slack.messages.paging import Wanted
 from handlers import payloads
@@ -75,7 +75,7 @@ async def check(bot: Gatehouse, person: Person, body: Body) -> Message:
 
 async def mute(bot: Gatehouse, person: Person, body: Body) -> Message:
     """Handle the `Mute 1 h` button on an alert."""
-    return await bot.inventory.alerts.mute(person, block_kit.number_of(payloads.value(body)))
+    return await bot.inventory.alerts.mute(person, payloads.value(body))
 
 
 def _key_in(body: Body) -> OrganizationKey:

@@ -189,7 +189,7 @@ class Probes:
             await self.directory.call(key, CallCause(PROBE))
         except OrganizationBlocked as blocked:
             # Another process is making the call, or died while making it.
-            return blocked.until
+            return await database.now() + timedelta(seconds=blocked.seconds)
         except NotConfigured:
             why = "is no longer in the settings"
         except (QuotaExhausted, ServiceError) as error:
@@ -221,7 +221,7 @@ class Alerts:
 
     async def card(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
         """Return the incident's alert, or None if alerts are muted and it hasn't been posted."""
-        incident = await incidents.load(tx, int(outbox_message.subject))
+        incident = await incidents.load(tx, outbox_message.subject)
         if incident is None:
             return None
         is_posted = await outbox.sent_card(tx, outbox_message.key) is not None
@@ -236,7 +236,7 @@ class Alerts:
 
     async def note(self, tx: Transaction, outbox_message: OutboxMessage) -> Outgoing | None:
         """Return the reply about the incident's end, or None if it's open or was never posted."""
-        incident = await incidents.load(tx, int(outbox_message.subject))
+        incident = await incidents.load(tx, outbox_message.subject)
         if incident is None or incident.closed_at is None:
             return None
         closed_at = incident.closed_at
@@ -248,7 +248,7 @@ class Alerts:
 
         return Outgoing(self.channel_id, draw, thread_of=outbox_message.key)
 
-    async def mute(self, person: Person, incident_id: int) -> Message:
+    async def mute(self, person: Person, incident_id: str) -> Message:
         """Mute new alerts about the incident's organization.
 
         If an incident that opens during the mute lasts longer than the mute, the first test call
@@ -264,7 +264,7 @@ class Alerts:
             await quotas.change(tx, incident.organization, **mute)
             for each in await incidents.all_open(tx, incident.organization):
                 await outbox.put(tx, card_message(each))
-            detail = {"incident": incident_id, "seconds": MUTE_SECONDS}
+            detail = {"incident": incident.id, "seconds": MUTE_SECONDS}
             entry = AuditEntry(person.slack_user_id, "alert.muted", str(incident.key), detail)
             await audit.append(tx, entry)
         return ui.muted(await self._name(incident.key), until)

@@ -261,7 +261,7 @@ async def test_an_api_that_was_removed_is_not_blocked_for_ever(database_url):
     async with running_gateway(database_url) as gateway:
         await until(lambda: open_incidents(gateway), [])
         async with gateway.world.bot.database.read_only() as tx:
-            incident = await incidents.load(tx, 1)
+            incident = await incidents.load(tx, "1")
         assert "*Closed*" in incident_card(incident, "xero").text
         assert "is no longer in the settings" in incident_card(incident, "xero").text
         assert "xero" not in (await gateway.world.ask("U0VIEWER", "/ratelimits")).all_text

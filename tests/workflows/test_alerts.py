@@ -148,7 +148,7 @@ async def test_data_center_that_is_gone_is_not_blocked_for_ever(
     assert await next_try(database) is None
     assert await count_open(database) == 0
     async with database.read_only() as tx:
-        incident = await incidents.load(tx, 1)
+        incident = await incidents.load(tx, "1")
     card, note = (
         ui.incident_card(incident, "Acme"),
         ui.cleared_note(incident, incident.closed_at, "Acme"),
@@ -172,7 +172,7 @@ async def test_organization_that_is_gone_is_not_blocked_for_ever(
     assert await probe(database, directory) is None
     assert await next_try(database) is None
     async with database.read_only() as tx:
-        incident = await incidents.load(tx, 1)
+        incident = await incidents.load(tx, "1")
     assert "*Closed*" in ui.incident_card(incident, "Acme").text
     assert (
         "no longer listed by the service"
@@ -252,7 +252,7 @@ async def test_during_a_mute_a_new_alert_is_held_back_until_a_test_call_after_it
 ):
     await be_refused(inventory)
     await posted(database, clock)
-    await alerts.mute(OTTO, 1)
+    await alerts.mute(OTTO, "1")
     clock.advance(60)
     await probe(database, directory)
     await be_refused(inventory, 45)
@@ -268,7 +268,7 @@ async def test_during_a_mute_a_new_alert_is_held_back_until_a_test_call_after_it
 async def test_the_audit_says_who_muted(database, clock, inventory, alerts):
     await be_refused(inventory)
     await posted(database, clock)
-    await alerts.mute(OTTO, 1)
+    await alerts.mute(OTTO, "1")
     assert "muted by Otto until" in await text_now(database, alerts, card_of(1))
     async with database.read_only() as tx:
         [entry] = await audit.latest(tx, 1)

@@ -235,7 +235,7 @@ async def call(guard, cause=PERSON, reported=None) -> None:
 
 async def all_incidents(database):
     async with database.read_only() as tx:
-        found = [await incidents.load(tx, number) for number in range(1, 9)]
+        found = [await incidents.load(tx, str(number)) for number in range(1, 9)]
     return [item for item in found if item is not None]
 
 

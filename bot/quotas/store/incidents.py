@@ -16,7 +16,8 @@ from bot.store.engine import Transaction, remove_some
 
 # The start of a card's key. The incident's ID follows.
 CARD_PREFIX = "incident:"
-CARD_IS_NEEDED = outbox.shows(CARD_PREFIX, cast(incidents.c.id, String))
+_subject = cast(incidents.c.id, String)
+CARD_IS_NEEDED = outbox.shows(CARD_PREFIX, _subject)
 # A new block within this time after an incident ended reopens the incident and its alert.
 REOPEN_SECONDS = 600.0
 DETAIL = TypeAdapter(IncidentDetail)
@@ -73,9 +74,9 @@ async def close_all(tx: Transaction, organization: int, because: str = "") -> No
         await tx.write(closed.values(closed_at=await tx.now(), detail=detail))
 
 
-async def load(tx: Transaction, incident_id: int) -> Incident | None:
+async def load(tx: Transaction, incident_id: str) -> Incident | None:
     """Return the incident with this ID, or None if it doesn't exist."""
-    return next(iter(await _load(tx, incidents.c.id == incident_id)), None)
+    return next(iter(await _load(tx, _subject == incident_id)), None)
 
 
 async def all_open(tx: Transaction, organization: int | None = None) -> list[Incident]:

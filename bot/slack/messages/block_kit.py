@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -34,7 +33,6 @@ VALUE_CHARACTERS = 2000
 OPTION_CHARACTERS = 75
 INPUT_CHARACTERS = 3000
 FIELDS_A_SECTION = 10
-NUMBER = re.compile(r"[0-9]{1,12}")
 OUTDATED = "This button is from an earlier version of Gatehouse and no longer works."
 CONTEXT_CHARACTERS = 2000
 
@@ -293,11 +291,6 @@ def tabular(
         blocks.append(context(footer))
     texts = filter(None, (*paragraphs, *lines, footer))
     return Message("\n".join(texts), (*blocks, *row(controls)))
-
-
-def number_of(value: str) -> int:
-    """Return the number in a button's value, or 0 if there is no number of up to 12 digits."""
-    return int(value) if NUMBER.fullmatch(value) else 0
 
 
 def _markup(markup: str, limit: int) -> dict[str, Any]:
