@@ -16,7 +16,6 @@ from bot.services.credentials import Credential, Signed
 from bot.services.errors import CredentialsRefused, ServiceRefused, model_in, wrong_form
 from bot.services.http import Permit, ServiceHttp
 
-LISTING_SCOPE = "ServiceInventory.settings.READ"
 # The largest number of organizations in a data center.
 MOST_ORGANIZATIONS = 10_000
 
@@ -34,7 +33,7 @@ class DataCenterAccess:
 
     root: URL
     credential: Credential
-    scope: str = LISTING_SCOPE
+    scope: str
 
 
 class _Listing(BaseModel):

@@ -6,7 +6,7 @@ import pytest
 from yarl import URL
 
 from bot.errors import NotConfigured
-from bot.organizations.client import LISTING_SCOPE, DataCenterAccess, InventoryClient
+from bot.organizations.client import DataCenterAccess, InventoryClient
 from bot.organizations.rules import Organization, OrganizationKey
 from bot.services.calls import PROBE, CallCause
 from bot.services.credentials import Credential, Signed, authorization
@@ -43,6 +43,9 @@ class FakeCredential:
         return Signed("")
 
 
+LISTING_SCOPE = "ServiceInventory.settings.READ"
+
+
 @pytest.fixture
 def guard() -> FakeGuard:
     return FakeGuard()
@@ -50,7 +53,7 @@ def guard() -> FakeGuard:
 
 def a_client(bench: Bench, guard: FakeGuard, credential: Credential | None = None):
     access = DataCenterAccess(
-        ROOT, credential or Credential(Signed("t0ken", {"authtoken": "t0ken"}))
+        ROOT, credential or Credential(Signed("t0ken", {"authtoken": "t0ken"})), LISTING_SCOPE
     )
     return InventoryClient(bench.http, guard.call, {"eu": access})
 

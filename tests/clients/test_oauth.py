@@ -42,7 +42,7 @@ def a_credential(bench: Bench, url: str = TOKEN_URL) -> OAuthCredential:
 
 
 def a_client(bench: Bench, guard: FakeGuard) -> InventoryClient:
-    access = DataCenterAccess(ROOT, a_credential(bench))
+    access = DataCenterAccess(ROOT, a_credential(bench), "settings.READ")
     return InventoryClient(bench.http, guard.call, {"eu": access})
 
 

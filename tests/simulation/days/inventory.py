@@ -274,9 +274,9 @@ class Client:
         redactor, observer, clock = Redactor(), lambda _: None, turns.clock
         http = ServiceHttp(session, redactor, observer, clock)
         credential = OAuthCredential(http, clock, KEY.data_center, GRANT)
-        access = {KEY.data_center: DataCenterAccess(ROOT, credential)}
+        access = {KEY.data_center: DataCenterAccess(ROOT, credential, "")}
         token = Credential(Signed("xero-token", headers={"Authorization": "Bearer xero-token"}))
-        apis = {XERO.service: DataCenterAccess(XERO_ROOT, token)}
+        apis = {XERO.service: DataCenterAccess(XERO_ROOT, token, "")}
         self._inventory = inventory
         self._client = InventoryClient(http, turns.guard.call, access)
         self._forwarder = _Forwarder(session, {**access, **apis}, turns, redactor, observer)
