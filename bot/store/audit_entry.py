@@ -47,8 +47,8 @@ class Verification:
 
     entries: int
     head: str
-    broken_at: int | None = None
-    reason: str = ""
+    broken_at: int | None
+    reason: str
 
     @property
     def is_intact(self) -> bool:

@@ -38,7 +38,7 @@ from bot.store.postgres import (
     postgres_engine,
     server_time,
 )
-from bot.store.sqlite import file_id, is_sqlite, sqlite_engine, sqlite_file, sqlite_url
+from bot.store.sqlite import file_id, sqlite_engine, sqlite_file
 from bot.store.types import EpochSeconds, from_microseconds
 
 log = structlog.get_logger(__name__)
@@ -146,14 +146,11 @@ class Database:
 
     def __init__(self, url: str, clock: Clock, *, pool_size: int = DEFAULT_POOL) -> None:
         self.pool_size = pool_size
-        self.is_sqlite = is_sqlite(url)
-        self._clock = clock if self.is_sqlite else None
-        if self.is_sqlite:
-            self.engine = sqlite_engine(sqlite_url(url))
-        else:
-            self.engine = postgres_engine(url, pool_size)
         self.file = sqlite_file(url)
         """The path of the SQLite file, or None if the database is on a server."""
+        self.is_sqlite = self.file is not None
+        self._clock = clock if self.is_sqlite else None
+        self.engine = sqlite_engine(url) if self.is_sqlite else postgres_engine(url, pool_size)
         self.is_superseded = False
         """True if a newer version has migrated the database. This process then stops writing."""
         self.newest_revision = ""

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import aiosqlite
 from sqlalchemy import event, make_url
-from sqlalchemy.engine import URL, Engine
+from sqlalchemy.engine import Engine
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
@@ -27,19 +27,9 @@ BUSY_SECONDS = 3
 CONNECTIONS = 4
 
 
-def is_sqlite(url: str) -> bool:
-    """Return True if the URL is for a SQLite file."""
-    return url.startswith("sqlite:")
-
-
-def sqlite_url(url: str) -> URL:
-    """Convert a SQLite URL to the form that selects SQLAlchemy's asynchronous driver."""
-    return make_url(url).set(drivername="sqlite+aiosqlite")
-
-
 def sqlite_file(url: str) -> Path | None:
     """Return the path of the SQLite file in a URL, or None if the URL is for a server."""
-    return Path(str(make_url(url).database)) if is_sqlite(url) else None
+    return Path(str(make_url(url).database)) if url.startswith("sqlite:") else None
 
 
 def file_id(file: Path | None) -> tuple[int, int] | None:
@@ -53,10 +43,10 @@ def file_id(file: Path | None) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def sqlite_engine(url: URL) -> AsyncEngine:
+def sqlite_engine(url: str) -> AsyncEngine:
     """Return an engine for a SQLite file, which allows one writer at a time."""
     engine = create_async_engine(
-        url,
+        make_url(url).set(drivername="sqlite+aiosqlite"),
         hide_parameters=True,
         # Don't allow overflow: opening a short-lived connection takes longer than waiting.
         pool_size=CONNECTIONS,

@@ -19,7 +19,6 @@ from sqlalchemy import QueuePool
 from bot.app import Gatehouse, gatehouse
 from bot.ops.clock import Clock
 from bot.serve import Service
-from bot.store.sqlite import is_sqlite
 from sandbox.patience import PATIENCE_SECONDS
 from sandbox.services.running import RunningServices, running_services
 from sandbox.services.state import SURVEY_FLOW, WELCOME_FLOW, Flow, ServicesState
@@ -188,7 +187,7 @@ async def running_world(
             await _ready(service, serving)
             slack.bot_url = service.addresses[0]
             world = World(bot, slack, running, environment, clock, service)
-            if is_sqlite(database_url) and isinstance(clock, LaterClock):
+            if database_url.startswith("sqlite:") and isinstance(clock, LaterClock):
                 slack.until = world.until  # type: ignore[method-assign]
             try:
                 yield world
@@ -207,7 +206,7 @@ async def empty_world(database_url: str, **more: Any) -> AsyncIterator[World]:
 
 def _time_of(database_url: str, clock: Clock) -> Callable[[], float]:
     """Return the bot's clock for SQLite, or the machine's clock for PostgreSQL."""
-    return (lambda: clock.now().timestamp()) if is_sqlite(database_url) else time.time
+    return (lambda: clock.now().timestamp()) if database_url.startswith("sqlite:") else time.time
 
 
 def environment_for(

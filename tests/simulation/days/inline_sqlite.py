@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any
 
-from sqlalchemy import URL, Connection, CursorResult, Engine, create_engine
+from sqlalchemy import Connection, CursorResult, Engine, create_engine, make_url
 
 import bot.store.engine
 from bot.store.sqlite import prepare_sqlite
@@ -34,10 +34,10 @@ def close_all(process: str) -> None:
 
 
 @cache
-def _engine(url: URL) -> Engine:
+def _engine(url: str) -> Engine:
     """Return one engine for all processes, so that the processes share compiled statements."""
     engine = create_engine(
-        url.set(drivername="sqlite"),
+        make_url(url).set(drivername="sqlite"),
         max_overflow=-1,
     )
     prepare_sqlite(engine)
@@ -47,7 +47,7 @@ def _engine(url: URL) -> Engine:
 class InlineEngine:
     """Implements the part of `AsyncEngine` that `Database` uses."""
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: str) -> None:
         self._engine = _engine(url)
 
     async def connect(self) -> "InlineConnection":
