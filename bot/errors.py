@@ -7,7 +7,6 @@ never contains a credential or a response body. `outcome` is a stable name for m
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from types import MappingProxyType
 from typing import ClassVar, Self
 
@@ -112,7 +111,7 @@ class TooManyCommands(GatehouseError):
     outcome = "too_many_commands"
     is_passing = True
 
-    def __init__(self, retry_after_seconds: float, noun: str = "commands") -> None:
+    def __init__(self, retry_after_seconds: float, noun: str) -> None:
         seconds = max(1, math.floor(retry_after_seconds) + 1)
         super().__init__(f"That's a lot of {noun}! Try again in {seconds} s.")
         self.retry_after_seconds = retry_after_seconds
@@ -236,15 +235,11 @@ class QuotaExhausted(QuotaError):
 
 @dataclass(eq=False)
 class OrganizationBlocked(QuotaError):
-    """The service blocks the organization until `until`. The error `code` is 44, 45 or 1070.
-
-    `seconds` is the time left, according to the database's clock.
-    """
+    """The service blocks the organization for these `seconds`. `code` is 44, 45 or 1070."""
 
     sentence: str = field()
     code: int
-    until: datetime
-    seconds: float = 0.0
+    seconds: float
     outcome = "organization_blocked"
 
 

@@ -79,7 +79,7 @@ class Gateway:
     directory: OrganizationDirectory
     observe: Observe
     programs: asking.Programs
-    apis: Collection[str] = ()
+    apis: Collection[str]
 
     def __post_init__(self) -> None:
         access = self.forwarder.access

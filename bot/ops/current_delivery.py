@@ -13,7 +13,7 @@ _digest: ContextVar[str] = ContextVar("digest", default="")
 
 
 @contextmanager
-def following(key: str = "") -> Iterator[None]:
+def following(key: str) -> Iterator[None]:
     """Set the current Slack request, also for tasks started in the `with` block.
 
     `key` is the same for repeats of a request. It's empty if repeats are detected in another way.

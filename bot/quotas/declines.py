@@ -1,7 +1,6 @@
 """The errors for calls that the guard declines, with the reason and the time to ask again."""
 
 import math
-from datetime import UTC, datetime
 from itertools import pairwise
 
 from bot.errors import OrganizationBlocked, QuotaError, QuotaExhausted
@@ -38,8 +37,7 @@ def decline_error(decline: NotNow, key: OrganizationKey) -> QuotaError:
             blocked = f"{service} is receiving too many requests."
             later = f"won't make any calls for {when}"
         sentence = f"{blocked} Gatehouse {later if seconds > 0 else 'is trying again now'}."
-        until = datetime.fromtimestamp(decline.free_at, UTC)
-        return OrganizationBlocked(sentence, code=decline.code, until=until, seconds=seconds)
+        return OrganizationBlocked(sentence, decline.code, seconds)
     limit = decline.limits[-1]
     kind = limit.kind
     calls = f"{text.count(limit.most, 'call')} {kind.unit}"

@@ -7,7 +7,7 @@ import os
 import stat
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,8 @@ class Sources:
     """
 
     environment: Mapping[str, str]
+    table: Mapping[str, object]
     file: Path | None = None
-    table: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def place(self) -> str:
@@ -48,7 +48,7 @@ def find_sources(environment: Mapping[str, str]) -> Sources:
     """
     file = _settings_file(environment)
     table = {} if file is None else read_table(file, CONFIG)
-    return Sources(_filled(environment), file, table)
+    return Sources(_filled(environment), table, file)
 
 
 def _filled(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -77,8 +77,8 @@ class BotIdentity:
     slack_user_id: str
     team_name: str
     scopes: frozenset[str]
-    answered_at: str = ""
-    is_organization_wide: bool = False
+    answered_at: str
+    is_organization_wide: bool
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,8 @@ class SlackUser:
     is_guest: bool
     is_bot: bool
     is_deleted: bool
-    is_stranger: bool = False
-    time_zone: str = "UTC"
+    is_stranger: bool
+    time_zone: str
 
 
 class SlackClient:

@@ -178,7 +178,7 @@ class People:
         permission: Permission,
         flow_sid: str,
         requester: str,
-        besides: Collection[str] = (),
+        besides: Collection[str],
     ) -> list[str]:
         """Return the people and groups among `holders` who have the permission now.
 

@@ -42,7 +42,9 @@ class ReceivedEvents:
     async def claim(self, event_id: str) -> bool:
         """Record an event, and return True if it's new."""
         async with self._database.autocommit() as tx:
-            return await _record(tx, event_id)
+            new = {"event_id": event_id, **tx.clock_parameters}
+            recorded = await tx.connection.execute(_recording_once(tx.clock), new)
+            return recorded.rowcount == 1
 
     async def release(self, event_id: str) -> None:
         """Forget an event, so that it can be claimed again."""
@@ -69,12 +71,6 @@ async def taking_in(database: Database) -> AsyncIterator[Transaction]:
             yield tx
     except IntegrityError as error:
         raise Replayed from error
-
-
-async def _record(tx: Transaction, event_id: str) -> bool:
-    new = {"event_id": event_id, **tx.clock_parameters}
-    recorded = await tx.connection.execute(_recording_once(tx.clock), new)
-    return bool(recorded.rowcount == 1)
 
 
 # Statements are built only once, because building them takes longer than executing them.
