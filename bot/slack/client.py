@@ -55,6 +55,8 @@ BAD_BLOCKS = frozenset(
     }
 )
 
+# The fields that tell guests and bots from full members.
+OTHER_THAN_MEMBERS = ("is_restricted", "is_ultra_restricted", "is_bot")
 FAILURES = (
     SlackClientError,
     aiohttp.ClientError,
@@ -88,8 +90,7 @@ class SlackUser:
     slack_user_id: str
     team_id: str
     name: str
-    is_guest: bool
-    is_bot: bool
+    is_full_member: bool
     is_deleted: bool
     is_stranger: bool
     time_zone: str
@@ -144,8 +145,7 @@ class SlackClient:
             slack_user_id=slack_user_id,
             team_id=user.get("team_id") or "",
             name=str(user.get("real_name") or user.get("name") or slack_user_id),
-            is_guest=bool(user.get("is_restricted") or user.get("is_ultra_restricted")),
-            is_bot=bool(user.get("is_bot")),
+            is_full_member=not any(map(user.get, OTHER_THAN_MEMBERS)),
             is_deleted=bool(user.get("deleted")),
             is_stranger=bool(user.get("is_stranger")),
             time_zone=str(user.get("tz") or "UTC"),

@@ -232,7 +232,7 @@ class People:
         belongs = set(groups)
         if slack_user_id.startswith(("U", "W")):
             belongs.add(slack_user_id)
-        if not (user.is_guest or user.is_bot):
+        if user.is_full_member:
             belongs.add(EVERY_FULL_MEMBER)
         roles = frozenset(
             role for role, ids in self.policy.roles.items() if not belongs.isdisjoint(ids)

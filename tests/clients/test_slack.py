@@ -169,7 +169,7 @@ async def test_a_link_that_slack_leaves_out_is_asked_for_again() -> None:
 async def test_a_person_needs_no_more_than_an_id() -> None:
     async with answering('{"ok": true, "user": {"id": "U1", "profile": "x"}}') as slack:
         user = await slack.user("U1")
-    assert (user.name, user.team_id, user.is_guest) == ("U1", "", False)
+    assert (user.name, user.team_id, user.is_full_member) == ("U1", "", True)
 
 
 class NoDirectMessages:

@@ -48,8 +48,7 @@ class FakeUser:
 
     name: str
     team_id: str = TEAM
-    is_guest: bool = False
-    is_bot: bool = False
+    is_full_member: bool = True
     is_deleted: bool = False
     is_stranger: bool = False
     time_zone: str = "Europe/Berlin"
