@@ -5,6 +5,7 @@ phone numbers into markup (https://docs.slack.dev/messaging/formatting-message-t
 curly quotes, long dashes and non-breaking spaces.
 """
 
+import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -72,7 +73,7 @@ def recover(text: str) -> str:
 
 def escaped(text: str) -> str:
     """Escape the text as Slack does. To undo this, use `recover`."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return html.escape(text, quote=False)
 
 
 def rest_of_line(text: str, start: int) -> str:

@@ -6,6 +6,7 @@ word joiner disables them. Slack doesn't document whether it decodes entities in
 (headers, buttons, table cells), so this module breaks up entities and replaces angle brackets.
 """
 
+import html
 import re
 from datetime import datetime
 from functools import lru_cache
@@ -128,7 +129,7 @@ def _line(head: str, limit: int) -> str:
 
 
 def _escaped(value: str) -> str:
-    return value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return html.escape(value, quote=False)
 
 
 def _isolated(value: str) -> str:
