@@ -227,7 +227,8 @@ class Service:
 
     async def _stop(self, runner: web.AppRunner, tasks: "Sequence[asyncio.Task[object]]") -> None:
         log.info("stopping")
-        deadline = asyncio.get_running_loop().time() + FINISH_SECONDS
+        time = asyncio.get_running_loop().time
+        deadline = time() + FINISH_SECONDS
         for site in list(runner.sites):
             await site.stop()
         if runner.server is not None:
@@ -237,7 +238,7 @@ class Service:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(HANG_UP_SECONDS):
                     await self._socket.close_async()  # type: ignore[no-untyped-call]
-        left = deadline - asyncio.get_running_loop().time()
+        left = deadline - time()
         endings = [self._bot.tasks.drain(left), self._bot.jobs.stop(left)]
         if self._bot.inventory.gateway is not None:
             endings.append(self._bot.inventory.gateway.stop(left))
@@ -247,9 +248,9 @@ class Service:
         await asyncio.gather(*tasks, return_exceptions=True)
         await runner.cleanup()
         # The last requests have been acknowledged, but their answers may not have been sent yet.
-        await self._bot.tasks.drain(deadline - asyncio.get_running_loop().time())
+        await self._bot.tasks.drain(deadline - time())
         # Their transactions may have started jobs that they had claimed before.
-        await self._bot.jobs.stop(deadline - asyncio.get_running_loop().time())
+        await self._bot.jobs.stop(deadline - time())
 
 
 async def until_it_works(

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 import structlog
@@ -34,9 +35,10 @@ class Tasks:
 
     async def drain(self, seconds: float) -> None:
         """Wait up to `seconds` for all tasks, including new tasks. Then cancel the rest."""
-        deadline = asyncio.get_running_loop().time() + seconds
-        while self._running and (left := deadline - asyncio.get_running_loop().time()) > 0:
-            await asyncio.wait(set(self._running), timeout=left)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._running:
+                    await asyncio.wait(self._running)
         unfinished = list(self._running)
         for task in unfinished:
             task.cancel()
