@@ -208,8 +208,10 @@ class OAuthCredential(Credential):
 
     async def _renew(self, _: str) -> Signed:
         asked_at = self.clock.monotonic()
+        call = token_call(self.data_center, self.grant, "refresh_token", "refresh_token")
+        call = replace(call, explain=self._explained)
         try:
-            renewal = await self._ask()
+            renewal = await self.http.request(call, partial(self._renewal_in, call))
         except ProviderThrottled as error:
             pause = min(LONGEST_PAUSE_SECONDS, PAUSE_SECONDS * 2.0**self._throttled_in_a_row)
             pause = max(pause, error.retry_after)
@@ -234,11 +236,6 @@ class OAuthCredential(Credential):
         self._renew_at = self._ends_at - min(MARGIN_SECONDS, life / 8)
         self._token = Signed(token, headers=authorization(self.template, token, self.header))
         return self._token
-
-    async def _ask(self) -> Tokens:
-        call = token_call(self.data_center, self.grant, "refresh_token", "refresh_token")
-        call = replace(call, explain=self._explained)
-        return await self.http.request(call, partial(self._renewal_in, call))
 
     def _throttled(self, seconds: float) -> ProviderThrottled:
         """Return the error for a provider that issues no tokens for this many seconds."""

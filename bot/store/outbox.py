@@ -144,12 +144,11 @@ async def waiting(tx: Transaction, key: str) -> Waiting:
         sent = SentCard(*(getattr(row, f"card_{column.name}") for column in cards.c))
     at = datetime.fromtimestamp(row.seconds, UTC)
     tx.tell_time(at)
-    messages = [_message(row) for row in rows]
+    messages = [
+        OutboxMessage(row.key, row.kind, row.subject, row.payload, row.id, row.created_at)
+        for row in rows
+    ]
     return Waiting(messages, at, sent, row.first_at, is_repeated=bool(row.most_tries))
-
-
-def _message(row: Any) -> OutboxMessage:  # noqa: ANN401 - a row of the table
-    return OutboxMessage(row.key, row.kind, row.subject, row.payload, row.id, row.created_at)
 
 
 async def begin_post(tx: Transaction, outbox_message: OutboxMessage) -> None:
