@@ -11,15 +11,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
-import structlog
 from aiohttp import HttpVersion11, web
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from aiohttp.web_protocol import _ErrInfo
 from yarl import URL
 
 from bot.ops.secrets import is_loopback
-
-log = structlog.get_logger(__name__)
 
 MOST_BYTES = 1024 * 1024
 SIGNATURE = "X-Slack-Signature"
@@ -185,7 +182,7 @@ class Site(web.BaseSite):
 
 
 class HttpConnection(web.RequestHandler):
-    """An HTTP connection that briefly responds to client errors and logs them only at DEBUG."""
+    """An HTTP connection that briefly responds to client errors and doesn't log them."""
 
     def __init__(self, server: web.Server, site: Site) -> None:
         super().__init__(
@@ -245,7 +242,6 @@ class HttpConnection(web.RequestHandler):
         """Respond to invalid HTTP without repeating any data from the request."""
         if status >= FAULT:
             return super().handle_error(request, status, exc, message)
-        _log_malformed(exc)
         if exc is not None:
             exc.__traceback__ = exc.__context__ = None
         if request.writer.output_size > 0:
@@ -270,14 +266,9 @@ class HttpConnection(web.RequestHandler):
         return await super().finish_response(request, resp, start_time)
 
     def log_exception(self, *args: Any, **kw: Any) -> None:  # noqa: ANN401 - as in aiohttp
-        """Log the bot's own errors as usual, and client errors at DEBUG."""
+        """Log the bot's own errors as usual, but not those of clients."""
         error = kw.get("exc_info")
         if isinstance(error, HttpProcessingError | web.RequestPayloadError | ConnectionError):
-            _log_malformed(error)
             error.__traceback__ = None
         else:
             super().log_exception(*args, **kw)
-
-
-def _log_malformed(error: BaseException | None) -> None:
-    log.debug("http.malformed", error=type(error).__name__)
