@@ -4,14 +4,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-import structlog
-
 from bot.store import jobs
 from bot.store.engine import Database, Transaction
 from bot.store.job_loop import Kind, Lease
 from bot.store.jobs import Job
-
-log = structlog.get_logger(__name__)
 
 RETAIN_KIND = "retain"
 EVERY = timedelta(days=1)
@@ -45,15 +41,10 @@ class Retention:
     async def run(self, _job: Job, _lease: Lease) -> datetime:
         """Delete old data in batches, run the daily tasks, and return the time of the next run."""
         for prune in self.prunes:
-            total = 0
-            while True:
+            removed = 1
+            while removed:
                 async with self.database.transaction() as tx:
                     removed = await prune(tx, await tx.now() - timedelta(days=self.days))
-                if not removed:
-                    break
-                total += removed
-            if total:
-                log.info("retention.removed", what=prune.__module__, rows=total)
         async with self.database.transaction() as tx:
             for work in self.daily:
                 await work(tx)
