@@ -207,8 +207,8 @@ class OrganizationDirectory:
             async with self.database.transaction() as tx:
                 fetched_at = await tx.now()
                 stored = ORGANIZATIONS.dump_python(organizations, mode="json")
-                values = {"data_center": center, "fetched_at": fetched_at}
-                await upsert(tx, listings, {**values, "organizations": stored, "digest": ""})
+                values = {"data_center": center, "fetched_at": fetched_at, "organizations": stored}
+                await upsert(tx, listings, values)
         except DatabaseUnavailable as error:
             log.warning("directory.not_stored", data_center=center, reason=error.sentence)
         listing = await searchable(Listing(center, organizations, fetched_at))

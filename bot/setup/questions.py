@@ -163,7 +163,8 @@ class _Questions:
         is_socket = _again(_url)
         print(textwrap.fill(TOKENS_ADVICE, 100))
         _again(self._bot_token)
-        _again(partial(self._second_secret, *SECOND_SECRETS[is_socket]))
+        name, label = SECOND_SECRETS[is_socket]
+        _again(lambda: self._take({name: _secret(2, f"Paste the {label}")}, app_token))
         for key in CHANNELS:
             _again(partial(self._channel, key))
         for number, role in enumerate(PEOPLE, start=4):
@@ -173,9 +174,6 @@ class _Questions:
     def _bot_token(self) -> None:
         self.table["slack_bot_token"] = _secret(2, "Paste the Bot User OAuth Token (xoxb-…)")
         self._workspace = workspace_of(self.table)
-
-    def _second_secret(self, name: str, label: str) -> None:
-        self._take({name: _secret(2, f"Paste the {label}")}, app_token)
 
     def _channel(self, key: str) -> None:
         usual, question = CHANNELS[key]
