@@ -35,7 +35,6 @@ from bot.store.causes import cause_of
 from bot.store.sqlite import process_lock
 from bot.tasks import Flights, SingleFlight
 from handlers.app import slack_app
-from handlers.bolt import ListenerWithoutNeedsError
 from handlers.endpoint import Refusals, SlackEndpoint
 
 log = structlog.get_logger(__name__)
@@ -68,10 +67,7 @@ class Service:
 
     def __init__(self, bot: Gatehouse) -> None:
         self._bot = bot
-        try:
-            self.app = slack_app(bot)
-        except ListenerWithoutNeedsError as error:
-            raise CannotStartError(str(error)) from error
+        self.app = slack_app(bot)
         self._migrated = asyncio.Event()
         self._is_slack_tried = False
         self._pings = SingleFlight[str, str](READY_SECONDS, bot.clock.monotonic)

@@ -149,9 +149,8 @@ class Site(web.BaseSite):
 
     @property
     def name(self) -> str:
-        """The URL that aiohttp shows in its messages."""
-        host, port = self._address
-        return f"http://{host}:{port}"
+        """A name for aiohttp's messages, which the bot doesn't show."""
+        return ""
 
     async def start(self) -> None:
         """Start listening.

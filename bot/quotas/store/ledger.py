@@ -50,10 +50,6 @@ from bot.services.calls import CallCause, CallClass
 from bot.store.engine import Transaction, insert_into
 from bot.store.types import EpochSeconds
 
-# An attempt fails when another process takes the number first, which can happen at most once for
-# each call in a minute.
-MOST_TRIES = 100
-
 
 @dataclass(frozen=True)
 class CallRequest:
@@ -111,7 +107,7 @@ async def reserve(
         # The lock allows only one probe. A second probe waits and then finds the first probe.
         await lock(tx, key)
     account = None
-    for _ in range(MOST_TRIES):
+    while True:
         if account is None or not _has_room(account, request):
             account = await load(tx, key, terms)
             if not account.id:
@@ -130,7 +126,6 @@ async def reserve(
             return reservation
         # The number's call of another process counts too, whatever else it did.
         account = account.with_one_more()
-    raise DatabaseUnavailable
 
 
 async def reserve_some(

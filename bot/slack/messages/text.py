@@ -170,11 +170,6 @@ def time(at: datetime) -> str:
     return f"<!date^{int(at.timestamp())}^{{date_short_pretty}} at {{time}}|{fallback}>"
 
 
-def link(url: str, words: str) -> str:
-    """Return a link to a trusted address, encoding characters that would end the link early."""
-    return f"<{_escaped(url).replace('|', '%7C')}|{words}>"
-
-
 def duration(seconds: float) -> str:
     """Format a duration in its two largest units, such as `2 h 5 min`."""
     left = max(0, round(seconds))
