@@ -283,6 +283,11 @@ async def test_text_is_read_as_it_was_typed(script):
     assert "a &lt; b &amp;amp; &lt;!channel&gt;" in (await script.world.card()).all_text
 
 
+async def test_a_bot_that_does_not_know_its_workspace_yet_is_503(script):
+    script.world.bot.slack.people.team_id = None
+    assert (await script.ask("add welcome +1")).status == 503
+
+
 async def test_refusals_have_one_order(sqlite_url):
     async with running(sqlite_url, **policy(requesters=[OTTO], longest="1d")) as script:
         assert (await script.ask(client="nobody")).status == 401

@@ -180,6 +180,13 @@ async def test_body_is_not_searched(gateway, body):
     assert gateway.upstream.got[0].body == body
 
 
+async def test_a_header_that_is_not_text_is_malformed(gateway):
+    answer = await raw(gateway, request_of(ITEMS, headers=[("X-Note", "\xff")]))
+    assert status_of(answer) == 400
+    assert b"characters that can't be forwarded" in answer
+    assert gateway.upstream.got == []
+
+
 async def test_a_call_counts_for_the_one_organization_that_it_names(gateway):
     other = "20065678"
     await note_listed(gateway.world, (EU, other))
