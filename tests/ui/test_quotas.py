@@ -15,6 +15,8 @@ from bot.quotas import messages
 from bot.quotas.declines import decline_error
 from bot.quotas.rules.limits import (
     LIMITS,
+    RESET,
+    STALL,
     Limit,
     LimitKind,
     Plan,
@@ -158,6 +160,12 @@ def test_a_lowered_minute_limit_is_shown():
     assert f"within limits; {limited}" in overview.text
     card = messages.incident_card(an_incident(lowered=limit), "Acme")
     assert f"{limited}." in card.text
+
+
+def test_one_call_at_a_time_says_until_when():
+    shown = the_detail(standing(more=[STALL, RESET])).text
+    assert "one call at a time while the service doesn't respond" in shown
+    assert "one call at a time until the service reports on its new day" in shown
 
 
 @pytest.mark.parametrize("sent", [6, None])
