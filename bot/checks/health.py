@@ -182,7 +182,7 @@ class Health:
         ]
         if not lasting:
             return
-        try:
+        with suppress(DatabaseUnavailable):
             async with self.parts.database.transaction() as tx:
                 opened_at = await tx.now()
                 for trouble in lasting:
@@ -196,8 +196,6 @@ class Health:
                         await outbox.put(tx, _outbox_message(ending))
                     else:
                         await jobs.postpone(tx, ending.key, ending.due_at)
-        except DatabaseUnavailable as error:
-            log.warning("health.untold", reason=error.sentence)
 
     @property
     def kinds(self) -> dict[str, Kind]:

@@ -84,7 +84,7 @@ class Home:
             await self.bot.slack.publish_home(job.subject, view)
         except SlackRefused as error:
             # Slack would refuse the same view again.
-            log.warning("home.refused", error=error.error, reason=error.sentence)
+            log.warning("home.refused", reason=error.sentence)
 
     async def draw(self, slack_user_id: str) -> Mapping[str, Any]:
         """Return a person's Home tab.

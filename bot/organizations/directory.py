@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-import structlog
 from cachetools import TTLCache
 from pydantic import TypeAdapter
 from sqlalchemy import Text, cast, select
@@ -32,8 +32,6 @@ from bot.services.errors import (
 )
 from bot.store.engine import Database, upsert
 from bot.tasks import Flights
-
-log = structlog.get_logger(__name__)
 
 ORGANIZATIONS = TypeAdapter(tuple[Organization, ...])
 
@@ -153,7 +151,6 @@ class OrganizationDirectory:
         try:
             await self._listing(center, cause)
         except GatehouseError as error:
-            log.warning("directory.failed", data_center=center, outcome=error.outcome)
             return error.sentence
         return None
 
@@ -203,14 +200,12 @@ class OrganizationDirectory:
         """Store and return a listing. If the database is unavailable, keep it only in memory."""
         self._failures.pop(center, None)
         fetched_at = self.clock.now()
-        try:
+        with suppress(DatabaseUnavailable):
             async with self.database.transaction() as tx:
                 fetched_at = await tx.now()
                 stored = ORGANIZATIONS.dump_python(organizations, mode="json")
                 values = {"data_center": center, "fetched_at": fetched_at, "organizations": stored}
                 await upsert(tx, listings, values)
-        except DatabaseUnavailable as error:
-            log.warning("directory.not_stored", data_center=center, reason=error.sentence)
         listing = await searchable(Listing(center, organizations, fetched_at))
         self.listings[center] = listing
         return listing
@@ -222,12 +217,9 @@ class OrganizationDirectory:
         """
         ahead = None if again else self._ahead.get(LIST)
         if ahead is None:
-            try:
-                ahead = await self._load()
-            except DatabaseUnavailable:
-                ahead = timedelta()
-            else:
-                self._ahead[LIST] = ahead
+            ahead = timedelta()
+            with suppress(DatabaseUnavailable):
+                ahead = self._ahead[LIST] = await self._load()
         return self.clock.now() + ahead
 
     async def _load(self) -> timedelta:

@@ -5,10 +5,9 @@ slot that is reserved for people. If an organization's limit is used up, its che
 the end of a pause, the `probe` job makes the test call.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-
-import structlog
 
 from bot.errors import GatehouseError
 from bot.organizations.directory import OrganizationDirectory
@@ -23,8 +22,6 @@ from bot.store import jobs
 from bot.store.engine import Database, Transaction
 from bot.store.job_loop import Kind, Lease
 from bot.store.jobs import Job
-
-log = structlog.get_logger(__name__)
 
 WATCH_KIND = "watch"
 # The delay before looking again while there are no organizations to watch.
@@ -76,10 +73,9 @@ class Watcher:
             due_at = now + max(0.5 / pace, LEAST_PAUSE_SECONDS)
             async with self.database.transaction() as tx:
                 await quotas.change(tx, await accounts.lock(tx, key), watched_at=now)
-            try:
+            # Calls log their own failures.
+            with suppress(GatehouseError):
                 await self.directory.call(key, CallCause(WATCH, background=True))
-            except GatehouseError as error:
-                log.info("watch.failed", key=str(key), outcome=error.outcome)
         return datetime.fromtimestamp(min(due_at, now + IDLE_SECONDS), UTC)
 
     async def _watched(self) -> list[tuple[float, OrganizationKey, float]]:

@@ -5,6 +5,7 @@ A card is posted once, and edited whenever the outbox has a newer version than t
 
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import zip_longest
@@ -121,7 +122,6 @@ class Sender:
             try:
                 again_at = await self._send(step)
             except SlackRateLimited as error:
-                log.info("slack.rate_limited", seconds=error.retry_after_seconds)
                 return await self.database.now() + timedelta(seconds=error.retry_after_seconds)
             if again_at is not None:
                 return again_at
@@ -185,10 +185,8 @@ class Sender:
         elif sent.channel_id != channel_id:
             # The old card goes first, because nothing updates it once the new place is stored.
             moved = Message(f"This message is now in <#{channel_id}>.")
-            try:
+            with suppress(SlackRefused):
                 await self.slack.update(sent.channel_id, sent.message_ts, moved)
-            except SlackRefused as error:
-                log.info("outbox.not_moved", reason=error.sentence)
             await self._post(step, message)
         else:
             await self._edit(step, message, sent)

@@ -166,7 +166,6 @@ class JobLoop:
         self._has_ended = asyncio.Event()
         self._has_ended.set()
         self._is_crowded = False
-        self._is_database_away = False
         self._claims = itertools.count(1)
         self._running: dict[Lease, asyncio.Task[None]] = {}
         database.run_jobs_with(self._claim, self.until_ends)
@@ -224,18 +223,15 @@ class JobLoop:
         await asyncio.gather(*left, return_exceptions=True)
 
     async def _look(self) -> None:
-        """Start due jobs, with a transaction that does nothing else."""
+        """Start due jobs, with a transaction that does nothing else.
+
+        The database itself logs why it fails.
+        """
         self._awake.clear()
-        try:
+        with suppress(DatabaseUnavailable):
             async with self._database.transaction() as tx:
                 await self._database.require_known_schema(tx)
                 tx.has_due_job = True
-        except DatabaseUnavailable as error:
-            if not self._is_database_away:
-                log.warning("jobs.database", reason=error.sentence)
-            self._is_database_away = True
-        else:
-            self._is_database_away = False
 
     async def _claim(self, tx: Transaction) -> Callable[[], None]:
         """Claim due jobs at the end of a transaction, and return the function that starts them.
@@ -312,8 +308,8 @@ class JobLoop:
                         # Skip locked rows to avoid deadlocks. Their leases are renewed in a later
                         # round, long before they expire.
                         await jobs.renew(tx, lease.owner, lease.job.key, skip_locked=True)
-            except DatabaseUnavailable as error:
-                log.warning("jobs.renew", reason=error.sentence)
+            except DatabaseUnavailable:
+                continue
             except Exception:
                 # Continue, because the leases of running jobs expire if they aren't renewed.
                 log.exception("jobs.renew_broken")

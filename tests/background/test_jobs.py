@@ -4,13 +4,14 @@ If a process dies while it is running a job, another process takes over the job.
 """
 
 import asyncio
+import errno
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 
 import pytest
 from structlog.testing import capture_logs
 
-from bot.errors import DatabaseUnavailable, NotFound
+from bot.errors import NotFound
 from bot.store import jobs
 from bot.store.job_loop import RENEW_SECONDS, JobLoop, Kind, LeaseLost
 from bot.store.jobs import LEASE_SECONDS, Again, Job
@@ -289,7 +290,7 @@ async def test_a_database_that_is_away_for_a_while_is_logged_once(database, cloc
     async def claim(*args, **options):
         asked.set()
         if broken:
-            raise DatabaseUnavailable
+            raise OSError(errno.ECONNRESET, "away")
         return await real_claim(*args, **options)
 
     monkeypatch.setattr(jobs, "claim", claim)
@@ -304,7 +305,7 @@ async def test_a_database_that_is_away_for_a_while_is_logged_once(database, cloc
             broken = False
             loop.wake()
             await work.seen(1)
-    assert [line["event"] for line in lines].count("jobs.database") == 1
+    assert [line["event"] for line in lines].count("database.failed") == 1
 
 
 def leases(found):
