@@ -12,8 +12,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-import structlog
-
 from bot.errors import GatehouseError
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.declines import decline_error
@@ -24,8 +22,6 @@ from bot.quotas.store import accounts
 from bot.quotas.store.ledger import CallRequest, Reservation
 from bot.services.calls import GATEWAY, CallCause, Write
 from bot.services.http import Permit
-
-log = structlog.get_logger(__name__)
 
 # The interval for checking that a waiting client is still connected.
 LOOK_SECONDS = 0.5
@@ -151,9 +147,7 @@ class Turns:
                 line.changed.clear()
                 await self._grant(line)
                 await self._until_changed(line)
-        except Exception as error:
-            if not isinstance(error, GatehouseError):
-                log.exception("turns.broken", key=str(line.key))
+        except Exception as error:  # noqa: BLE001 - raised in the callers
             line.fail(error)
         finally:
             line.fail(Stopping())

@@ -266,10 +266,9 @@ class JobLoop:
     async def _run(self, lease: Lease) -> None:
         with structlog.contextvars.bound_contextvars(job=lease.job.key):
             try:
-                await self._run_and_finish(lease)
-            except DatabaseUnavailable as error:
-                # The job runs again after the lease expires.
-                log.warning("job.database", reason=error.sentence)
+                # If the database is unavailable, the job runs again after the lease expires.
+                with suppress(DatabaseUnavailable):
+                    await self._run_and_finish(lease)
             finally:
                 self._running.pop(lease, None)
                 if self._is_crowded:
