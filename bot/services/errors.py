@@ -5,7 +5,6 @@ code and the message in a response's body, but nothing else from the body.
 """
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -18,6 +17,7 @@ from bot.errors import GatehouseError
 from bot.ops.clock import read_date
 from bot.ops.redaction import Redactor
 from bot.services.calls import ServiceCall
+from bot.spelling import visible
 
 
 class ServiceError(GatehouseError):
@@ -224,9 +224,7 @@ def code_and_words(call: ServiceCall, body: bytes, redactor: Redactor) -> tuple[
 def plain_words(text: str, redactor: Redactor) -> str:
     """Return a service's message as one short line, without control characters or secrets."""
     # Redact first, because a secret that is cut off wouldn't be recognized.
-    clean = redactor.clean(text)
-    visible = (" " if unicodedata.category(sign)[0] in "CZ" else sign for sign in clean)
-    line = " ".join("".join(visible).split())
+    line = visible(" ".join(redactor.clean(text).split()))
     return line if len(line) <= LONGEST_REASON else line[: LONGEST_REASON - 1] + "…"
 
 
