@@ -1,7 +1,7 @@
 """The results of checks, the parts that they can affect, and the values in `/gatehouse status`."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Self
@@ -139,9 +139,9 @@ class Status:
     database: str
     services: Sequence[ServiceSeen]
     jobs: JobCount | None
-    counts: Mapping[str, int] = field(default_factory=dict)
-    broken: Sequence[Trouble] = ()
-    blocked: Sequence[str] = ()
+    counts: Mapping[str, int]
+    broken: Sequence[Trouble]
+    blocked: Sequence[str]
 
     @property
     def troubles(self) -> list[str]:

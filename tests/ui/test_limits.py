@@ -215,7 +215,7 @@ def test_whoami_and_status(words):
         check(me)
         assert f"You are *{text.escape(words, 80)} (U0ADA)*." in me.text
     services = [ServiceSeen(f"inventory ({center})", AT, AT, words) for center in CENTERS]
-    status = Status(1e7, "SQLite", services, JobCount(9, 9, 9), {"open_incidents": 3})
+    status = Status(1e7, "SQLite", services, JobCount(9, 9, 9), {"open_incidents": 3}, (), ())
     message = checks.status(status)
     check(message)
     assert message.text.count(": OK · last success") == len(services)
@@ -223,7 +223,7 @@ def test_whoami_and_status(words):
 
 def test_status_says_what_works_and_what_failed():
     seen = ServiceSeen("inventory (eu)", AT, AT + timedelta(hours=1), "timeout", is_failing=True)
-    said = checks.status(Status(90, "SQLite", [seen], None)).text
+    said = checks.status(Status(90, "SQLite", [seen], None, {}, (), ())).text
     assert f"Gatehouse {__version__}, up 1 min 30 s" in said
     assert "SQLite database: *unreachable*" in said
     assert "inventory (eu): *failing* · last success" in said
@@ -238,7 +238,7 @@ def test_status_says_what_works_and_what_failed():
     ],
 )
 def test_status_says_what_needs_a_look(jobs, blocked, thing):
-    status = Status(90, "SQLite", (), jobs, blocked=blocked)
+    status = Status(90, "SQLite", (), jobs, {}, (), blocked)
     assert checks.status(status).text.startswith(f":warning: *Needs attention:* {thing}.")
 
 
@@ -297,7 +297,7 @@ def test_only_an_admin_reads_the_drivers_words_in_the_status():
     since = datetime(2026, 11, 20, tzinfo=UTC)
     words = ("Ask whoever runs Gatehouse.", "The role is missing.")
     trouble = Trouble(Part.DATABASE, Finding(Part.DATABASE, "database_refused", *words), since)
-    report = Status(90, "PostgreSQL", [], None, broken=[trouble])
+    report = Status(90, "PostgreSQL", [], None, {}, [trouble], ())
     assert "The role is missing" in checks.status(report, is_for_admin=True).text
     others = checks.status(report).text
     assert "The role is missing" not in others
