@@ -65,8 +65,8 @@ def grouped(requests: Iterable[Request]) -> list[Group]:
     for request in requests:
         for person in request.people:
             if person.has_access:
-                group = groups.setdefault((request.id, person.ends_at), (request.flow, []))
-                group[1].append(person)
+                _, alike = groups.setdefault((request.id, person.ends_at), (request.flow, []))
+                alike.append(person)
     return sorted(groups.values(), key=lambda group: group[1][0].ends_at or LATER)
 
 
@@ -195,8 +195,9 @@ def own(
 
 def group_message(group: Group, reader: Reader) -> Message:
     """Return the people in a group, with buttons to extend their access."""
-    flow, identities = group[0], [person.spelling for person in group[1]]
-    people, ends_at = brief(identities, reader.show), group[1][0].ends_at
+    flow, held = group
+    identities, ends_at = [person.spelling for person in held], held[0].ends_at
+    people = brief(identities, reader.show)
     line = f"on {flow_name(flow)} · {_until(ends_at)}"
     if len(identities) > 1:
         line = f"• *{how_many(len(identities))}* {line}: {people}"
