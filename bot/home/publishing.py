@@ -25,7 +25,7 @@ from bot.store.jobs import Job
 from bot.store.types import EPOCH
 from bot.tasks import SingleFlight
 from bot.testusers import store
-from bot.testusers.messages.pages import LATER, grouped
+from bot.testusers.messages.pages import grouped
 from bot.testusers.parts import Parts
 from bot.testusers.reading import DECIDED_FOR, named_now, open_row, reader_of
 
@@ -114,18 +114,21 @@ class Home:
             pending = named_now(self.bot, await store.requests_in(tx, State.PENDING))
             blocked = await incidents.all_open(tx)
             own = named_now(self.bot, await store.requests_of(tx, user, now - DECIDED_FOR))
-            granting = named_now(self.bot, await store.requests_giving_access(tx, user))
+            granted = await store.access_by(tx, user)
         rows = [open_row(self.bot, person, request) for request in pending]
         waiting = [
             row for row in rows if row.decides and user not in row.request.counted(row.needed)
         ]
-        soon = now + ENDING_WITHIN
-        ending = [group for group in grouped(granting) if (group[1][0].ends_at or LATER) <= soon]
+        ending = [
+            (self.bot.flows.now(flow), access)
+            for flow, access in granted
+            if access.ends_at is not None and access.ends_at <= now + ENDING_WITHIN
+        ]
         return ui.home(
             reader_of(self.bot, person),
             waiting=waiting,
             own=own[:OWN_SHOWN],
-            ending=ending,
+            ending=grouped(ending),
             limits=ui.limits(names, blocked, closest),
             reviews=people.may(person, Permission.DECIDE),
         )

@@ -6,7 +6,7 @@ Each page shows only what the person is allowed to see. Listeners check who may 
 import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from bot.approvals.rules import Act, State
 from bot.errors import DatabaseUnavailable, NotConfigured
@@ -21,7 +21,7 @@ from bot.spelling import folded, visible
 from bot.testusers import store
 from bot.testusers.lists import read_list
 from bot.testusers.messages import pages
-from bot.testusers.messages.pages import LATER, Entry, OpenRow, Reader, grouped
+from bot.testusers.messages.pages import Entry, OpenRow, Reader, grouped
 from bot.testusers.parts import Parts, policy_of
 from bot.testusers.rules.requests import Request
 
@@ -31,6 +31,7 @@ REVIEW_PAGE = 8
 # `/gatehouse status` must not wait for a broken service.
 COUNT_SECONDS = 2.0
 DECIDED_FOR = timedelta(days=7)
+LATER = datetime.max.replace(tzinfo=UTC)
 # docs.slack.dev, block_suggestion: at most 100 options.
 SUGGESTIONS = 100
 
@@ -105,8 +106,9 @@ async def own(bot: Parts, person: Person, wanted: Wanted) -> Message:
     async with bot.database.read_only() as tx:
         since = await tx.now() - DECIDED_FOR
         requests = named_now(bot, await store.requests_of(tx, user, since))
-        granting = named_now(bot, await store.requests_giving_access(tx, user))
-    return pages.own(requests, grouped(granting), wanted, reads)
+        granted = await store.access_by(tx, user)
+    groups = grouped((bot.flows.now(flow), access) for flow, access in granted)
+    return pages.own(requests, groups, wanted, reads)
 
 
 async def review(bot: Parts, person: Person, wanted: Wanted) -> Message:

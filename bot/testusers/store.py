@@ -390,11 +390,14 @@ def _of_people(flow_key: str, spellings: Iterable[str]) -> dict[str, Any]:
     return {"its_flow": flow_key, "its_people": [*{person_key(one) for one in spellings}]}
 
 
-async def requests_giving_access(tx: Transaction, slack_user_id: str) -> list[Request]:
-    """Return the requests of a person by which somebody has access, oldest first."""
-    gives_access = exists().where(request_people.c.request_id == requests.c.id, HAS_ACCESS)
-    ids = select(requests.c.id).where(requests.c.requester_id == slack_user_id, gives_access)
-    return await _load(tx, _REQUESTS.where(requests.c.id.in_(ids)))
+async def access_by(tx: Transaction, slack_user_id: str) -> list[tuple[Flow, Access]]:
+    """Return the access that a person requested, soonest end first. Endless access comes last."""
+    query = (
+        _ACCESS.add_columns(requests.c.flow_sid, requests.c.flow_alias)
+        .join(requests, requests.c.id == request_people.c.request_id)
+        .where(requests.c.requester_id == slack_user_id)
+    )
+    return [(Flow(*row[4:]), Access(*row[:4])) for row in await tx.connection.execute(query)]
 
 
 async def flows_with_access(tx: Transaction) -> list[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from bot.approvals.rules import Act
 from bot.flows.rules.flows import Flow
@@ -12,12 +12,11 @@ from bot.slack.messages.paging import Page, Wanted
 from bot.testusers.messages import phrases
 from bot.testusers.messages.card import act_buttons, extend_buttons, form_button
 from bot.testusers.messages.phrases import Show, brief, change_of, flow_name, how_many, in_full
-from bot.testusers.rules.people import Access, RequestPerson
+from bot.testusers.rules.people import Access
 from bot.testusers.rules.requests import Request
 
 EXACT_CHARACTERS = 900
 REQUESTS_SHOWN, OWN_PAGE = 10, 10
-LATER = datetime.max.replace(tzinfo=UTC)
 NO_REQUESTS = "You have no requests from the last 7 days."
 PEOPLE = "*People you requested access for*"
 NO_ACCESS = "Nobody has access through your requests."
@@ -55,19 +54,17 @@ class OpenRow:
     needed: int = 1
 
 
-# People who have access to a flow through the same request and until the same time.
-Group = tuple[Flow, list[RequestPerson]]
+# People's access to a flow through the same request and until the same time.
+Group = tuple[Flow, list[Access]]
 
 
-def grouped(requests: Iterable[Request]) -> list[Group]:
-    """Group the people with access by request and end, soonest end first."""
+def grouped(granted: Iterable[tuple[Flow, Access]]) -> list[Group]:
+    """Group people's access by request and end, in the order of each group's first person."""
     groups: dict[object, Group] = {}
-    for request in requests:
-        for person in request.people:
-            if person.has_access:
-                _, alike = groups.setdefault((request.id, person.ends_at), (request.flow, []))
-                alike.append(person)
-    return sorted(groups.values(), key=lambda group: group[1][0].ends_at or LATER)
+    for flow, access in granted:
+        _, alike = groups.setdefault((access.request_id, access.ends_at), (flow, []))
+        alike.append(access)
+    return [*groups.values()]
 
 
 @dataclass(frozen=True)
@@ -196,7 +193,7 @@ def own(
 def group_message(group: Group, reader: Reader) -> Message:
     """Return the people in a group, with buttons to extend their access."""
     flow, held = group
-    identities, ends_at = [person.spelling for person in held], held[0].ends_at
+    identities, ends_at = [access.spelling for access in held], held[0].ends_at
     people = brief(identities, reader.show)
     line = f"on {flow_name(flow)} · {_until(ends_at)}"
     if len(identities) > 1:
