@@ -38,6 +38,7 @@ WORDS = {
     "missing": "is required",
     "bool_parsing": "must be on or off",
     "int_parsing": "must be a whole number",
+    "int_parsing_size": "must be a whole number",
     "int_type": "must be a whole number",
     "int_from_float": "must be a whole number",
     "float_parsing": "must be a number",

@@ -50,7 +50,8 @@ def as_json(value: object) -> object:
     if not isinstance(value, str):
         return value
     try:
-        table: object = from_json(value)
+        # Bytes of the environment that aren't UTF-8 are kept as surrogates.
+        table: object = from_json(value.encode(errors="surrogateescape"))
     except ValueError as error:
         raise ValueError(f"is not JSON ({error})") from None
     # Of two equal keys, the first would be ignored.

@@ -262,6 +262,17 @@ def test_a_key_that_occurs_twice_hides_nothing(name, value):
     assert f"{name} has a table in which a key occurs twice" in problems(**{name: value})[0]
 
 
+@pytest.mark.parametrize("name", ["ROLES", "FLOW_ALIASES", "APIS", "FLOW_APPROVERS"])
+def test_bytes_that_are_not_utf8_are_no_json(name):
+    (problem, *_) = problems(**{name: '{"a\udcff": []}'})
+    assert name in problem
+    assert ("is not JSON (" in problem) == (name != "FLOW_APPROVERS")
+
+
+def test_a_number_of_very_many_digits_is_wrong():
+    assert problems(PORT="1" * 5_000)[0].startswith("PORT must be a whole number (")
+
+
 def test_alias_that_is_nearly_known_is_offered():
     aliases = f'{{"welcome": "{SID}"}}'
     found = problems(FLOW_ALIASES=aliases, FLOW_POLICIES='{"Welcome": {}}')
