@@ -49,6 +49,18 @@ async def test_a_preset_can_be_used_in_the_form(world):
     assert "@demo" in card
 
 
+async def test_the_list_of_presets_fits_into_a_message(sqlite_url):
+    async with empty_world(sqlite_url, commands_per_minute="0") as world:
+        for number in range(40):
+            people = " ".join(f"chat:{'long-name' * 5}{person}" for person in range(6))
+            await world.ask(OTTO, "/testusers", f"preset save team{number:02} {people}")
+        answer = await world.ask(OTTO, "/testusers", "presets")
+        shown = "\n".join(block["text"]["text"] for block in answer.blocks)
+        assert 10_000 < len(shown) < 12_000
+        assert shown.startswith("*40 presets*")
+        assert shown.endswith(f"\nAnd {40 - shown.count('`@team')} more.")
+
+
 async def test_deleting_a_preset_shows_its_content(world):
     await say(world, OTTO, 'preset save demo +1 "Ben & Jerry"')
     await say(world, OTTO, "preset save demo +2")

@@ -6,14 +6,13 @@ from typing import Any
 
 from bot.approvals.rules import Act, State
 from bot.slack.messages import block_kit, text
-from bot.slack.messages.block_kit import Message
+from bot.slack.messages.block_kit import MESSAGE_CHARACTERS, Message
 from bot.testusers.messages import phrases
 from bot.testusers.messages.card import act_buttons, change_button, extend_buttons
 from bot.testusers.messages.phrases import brief, change_of, flow_name
 from bot.testusers.parse.form import as_line
 from bot.testusers.rules.requests import Asked, Preset, Request
 
-PRESETS_SHOWN = 50
 PRESET_EXAMPLE = "/testusers preset save demo-team +15550100 +15550101"
 NOTHING = "There's nothing to change on {}, so I didn't make a request."
 NOT_POSTED = "I couldn't post the card yet, but I'll keep trying."
@@ -148,14 +147,16 @@ def presets(saved: Sequence[Preset], show: phrases.Show) -> Message:
     """Return the list of presets, with the first few people in each preset."""
     if not saved:
         return Message.of(f"There are no presets yet. Save one: {text.code(PRESET_EXAMPLE)}")
-    lines = [f"*{text.count(len(saved), 'preset')}*"]
-    for preset in saved[:PRESETS_SHOWN]:
+    lines, room = [f"*{text.count(len(saved), 'preset')}*"], MESSAGE_CHARACTERS
+    for preset in saved:
         people = f"({phrases.how_many(len(preset.identities))}): {brief(preset.identities, show)}"
         by = f"saved by {phrases.who(preset.saved_by)} {text.time(preset.saved_at)}"
-        lines.append(f"• {_preset(preset.name)} {people} · {by}")
-    left = len(saved) - PRESETS_SHOWN
-    if left > 0:
-        lines.append(f"And {left} more.")
+        line = f"• {_preset(preset.name)} {people} · {by}"
+        room -= len(line)
+        if room < 0:
+            lines.append(f"And {len(saved) - len(lines) + 1} more.")
+            break
+        lines.append(line)
     return Message("\n".join(lines), block_kit.sections(lines))
 
 
