@@ -150,8 +150,6 @@ class Sender:
                     above = await outbox.sent_card(tx, thread_of) if thread_of else None
                     if not lease.is_new:
                         await lease.hold(tx)
-                    if message.kind in self.cards and waiting.sent is None:
-                        await outbox.begin_post(tx, message)
                     return _Step(lease, waiting, message, handled, outgoing, above)
         async with self.database.transaction() as tx:
             if handled:
@@ -196,7 +194,7 @@ class Sender:
         key = step.message.key
         sent = step.waiting.sent
         name = f"{key}:{step.waiting.first_at}"
-        might_be_posted = step.waiting.is_repeated
+        might_be_posted = step.lease.job.generation > 1
         if sent is not None:
             # The card gets another ID if it must be posted again, such as in another channel.
             name = f"{key}:{sent.channel_id}:{sent.message_ts}"

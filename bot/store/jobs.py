@@ -2,8 +2,8 @@
 
 Each job has a unique key, and adding a job replaces any job with the same key. The process that
 runs a job holds a lease. If the process stops renewing the lease, the lease expires and another
-process takes the job. Replacing a running job increments the job's generation, so the end of the
-old run doesn't remove the new job.
+process takes the job. Each run has a generation of its own. Replacing a running job increments the
+generation too, so the end of the old run doesn't remove the new job.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,6 +17,7 @@ from sqlalchemy import (
     Select,
     Update,
     bindparam,
+    case,
     delete,
     func,
     or_,
@@ -39,7 +40,8 @@ class Job:
     """A stored piece of work with a unique key, such as `apply:FW…`.
 
     `kind` selects the runner, and `subject` is the ID of the object to work on. The payload never
-    includes a secret. `tries` is the number of consecutive failed runs.
+    includes a secret. `generation` is 1 in the first run, and then grows. `tries` is the number of
+    consecutive failed runs.
     """
 
     key: str
@@ -63,7 +65,7 @@ class Again:
 _INSERT = insert_into(jobs)
 _AGAIN = {
     **{name: _INSERT.excluded[name] for name in ("kind", "subject", "due_at", "tries", "payload")},
-    "generation": jobs.c.generation + 1,
+    "generation": jobs.c.generation + case((jobs.c.owner.is_(None), 0), else_=1),
 }
 _PUT = _INSERT.on_conflict_do_update(index_elements=[jobs.c.key], set_=_AGAIN)
 _ENSURE = _INSERT.on_conflict_do_nothing(index_elements=[jobs.c.key])
@@ -102,7 +104,11 @@ def _claiming(clock: ColumnElement[float]) -> Update:
     return (
         update(jobs)
         .where(jobs.c.key.in_(chosen.scalar_subquery()))
-        .values(owner=bindparam("its_owner"), leased_until=clock + LEASE_SECONDS)
+        .values(
+            owner=bindparam("its_owner"),
+            leased_until=clock + LEASE_SECONDS,
+            generation=jobs.c.generation + 1,
+        )
         .returning(jobs)
     )
 
@@ -123,7 +129,7 @@ def _renewing_or_failing(clock: ColumnElement[float]) -> Select[Any]:
 
 
 def _new_row(job: Job) -> dict[str, Any]:
-    return {**vars(job), "payload": dict(job.payload), "generation": 1, "tries": 0}
+    return {**vars(job), "payload": dict(job.payload), "generation": 0, "tries": 0}
 
 
 async def put(tx: Transaction, job: Job) -> None:

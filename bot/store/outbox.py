@@ -54,26 +54,19 @@ class SentCard:
 class Waiting:
     """A key's unsent messages at the time `at`, oldest first, and the card, if it was sent.
 
-    If the card wasn't sent, `first_at` is the time when its first message was stored, and
-    `is_repeated` is True if Slack might already have the card with outdated content.
+    If the card wasn't sent, `first_at` is the time when its first message was stored.
     """
 
     messages: Sequence[OutboxMessage]
     at: datetime = EPOCH
     sent: SentCard | None = None
     first_at: datetime | None = None
-    is_repeated: bool = False
 
 
 # Statements are built only once, because building them takes longer than executing them.
 _ITS_KEY = outbox_messages.c.key == bindparam("its_key")
 _EVERY = outbox_messages.alias()
-_IS_UNSENT = cards.c.key.is_(None)
-
-
-def _of_unsent_card(value: ColumnElement[Any]) -> ColumnElement[Any]:
-    found = select(value).where(_EVERY.c.key == bindparam("its_key"))
-    return case((_IS_UNSENT, found.scalar_subquery()))
+_FIRST_AT = select(func.min(_EVERY.c.created_at)).where(_EVERY.c.key == bindparam("its_key"))
 
 
 @cache
@@ -82,8 +75,7 @@ def _waiting(clock: ColumnElement[float]) -> Select[Any]:
         select(
             outbox_messages,
             *(column.label(f"card_{column.name}") for column in cards.c),
-            _of_unsent_card(func.min(_EVERY.c.created_at)).label("first_at"),
-            _of_unsent_card(func.max(_EVERY.c.tries)).label("most_tries"),
+            case((cards.c.key.is_(None), _FIRST_AT.scalar_subquery())).label("first_at"),
             clock.label("seconds"),
         )
         .outerjoin(cards, cards.c.key == outbox_messages.c.key)
@@ -92,11 +84,6 @@ def _waiting(clock: ColumnElement[float]) -> Select[Any]:
     )
 
 
-_COUNT_POSTS = (
-    update(outbox_messages)
-    .where(outbox_messages.c.id == bindparam("its_id"))
-    .values(tries=outbox_messages.c.tries + 1)
-)
 _CARD = select(cards).where(cards.c.key == bindparam("its_key"))
 
 
@@ -126,7 +113,6 @@ async def put(
         "subject": outbox_message.subject,
         "payload": dict(outbox_message.payload),
         "created_at": now,
-        "tries": 0,
     }
     await tx.write(_PUT, new)
     key = outbox_message.key
@@ -148,15 +134,7 @@ async def waiting(tx: Transaction, key: str) -> Waiting:
         OutboxMessage(row.key, row.kind, row.subject, row.payload, row.id, row.created_at)
         for row in rows
     ]
-    return Waiting(messages, at, sent, row.first_at, is_repeated=bool(row.most_tries))
-
-
-async def begin_post(tx: Transaction, outbox_message: OutboxMessage) -> None:
-    """Record that the message's card is about to be posted.
-
-    After a crash or a lost response, this record shows that Slack might have an outdated card.
-    """
-    await tx.connection.execute(_COUNT_POSTS, {"its_id": outbox_message.id})
+    return Waiting(messages, at, sent, row.first_at)
 
 
 async def mark_sent(

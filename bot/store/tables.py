@@ -76,7 +76,6 @@ outbox_messages = Table(
     required("subject", String(255)),
     required("payload", JSON),
     required("created_at", UtcDateTime),
-    required("tries", Integer),
     Column("sent_at", UtcDateTime),
     Column("failure", Text),
     Index(None, "key", "sent_at"),

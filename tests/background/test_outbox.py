@@ -183,6 +183,24 @@ async def test_edit_whose_answer_is_lost_is_made_again(rig):
     assert await rig.due_in() is None
 
 
+async def test_a_card_that_a_dead_process_posted_is_brought_up_to_date(rig, monkeypatch):
+    async def die(*_):
+        raise KeyboardInterrupt
+
+    await rig.change("open")
+    async with rig.database.transaction() as tx:
+        (job,) = await jobs.claim(tx, "dead", 1)
+    lease = Lease(rig.database, "dead", job, rig.clock.since_boot)
+    with monkeypatch.context() as patch:
+        patch.setattr(outbox, "record_card", die)
+        with pytest.raises(KeyboardInterrupt):
+            await rig.sender.run(job, lease)
+    rig.state[KEY] = "closed"
+    rig.clock.advance(jobs.LEASE_SECONDS)
+    await rig.work()
+    assert (rig.texts(), rig.edits()) == (["closed"], 1)
+
+
 async def test_failed_edit_after_a_lost_answer_posts_nothing_more(rig):
     rig.slack.workspace.faults.cut("chat.postMessage")
     rig.slack.workspace.faults.drop("chat.update", times=2)

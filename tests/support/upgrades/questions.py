@@ -16,10 +16,10 @@ Answers = dict[str, Any]
 REDRAW = """
 DELETE FROM cards WHERE key LIKE 'request:%';
 UPDATE jobs SET due_at = 0 WHERE kind = 'send';
-INSERT INTO outbox_messages (key, kind, subject, payload, created_at, tries)
-SELECT 'request:' || id, 'testusers.card', id, '{}', created_at, 0 FROM requests;
+INSERT INTO outbox_messages (key, kind, subject, payload, created_at)
+SELECT 'request:' || id, 'testusers.card', id, '{}', created_at FROM requests;
 INSERT INTO jobs (key, kind, subject, payload, due_at, generation, tries)
-SELECT 'send:request:' || id, 'send', 'request:' || id, '{}', 0, 1, 0 FROM requests
+SELECT 'send:request:' || id, 'send', 'request:' || id, '{}', 0, 0, 0 FROM requests
 WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.key = 'send:request:' || requests.id)
 """
 
