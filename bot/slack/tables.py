@@ -11,6 +11,5 @@ received_events = Table(
     metadata,
     Column("event_id", String(255), primary_key=True),
     required("received_at", UtcDateTime),
-    Column("answered_at", UtcDateTime),
     Index(None, "received_at"),
 )

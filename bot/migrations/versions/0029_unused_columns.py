@@ -1,4 +1,4 @@
-"""Forget how often a card was about to be posted, because the job says whether it was."""
+"""Forget how often a card was about to be posted (the job says it), and a column without a use."""
 
 from alembic import op
 
@@ -10,3 +10,4 @@ depends_on = None
 
 def upgrade() -> None:
     op.drop_column("outbox_messages", "tries")
+    op.drop_column("received_events", "answered_at")
