@@ -96,7 +96,7 @@ class _Step:
 
 @dataclass
 class Sender:
-    """Runs `send:<key>` jobs.
+    """Runs `send:<key>` jobs. The result of a lease is the card that was sent.
 
     `cards` and `notes` have a renderer for each kind of message. A renderer loads the stored state,
     and returns None if the message is no longer needed. Cards show the current state, so only the
@@ -239,6 +239,7 @@ class Sender:
                 await outbox.put(tx, step.message)
             if card.version or not is_stored:
                 await self._mark(tx, step)
+        step.lease.result = card
         return is_stored
 
     async def _post_note(self, step: _Step, message: Message) -> datetime | None:

@@ -135,7 +135,7 @@ class Transaction:
 
 
 Claim = Callable[[Transaction], Awaitable[Callable[[], None]]]
-UntilEnds = Callable[[str, float], Awaitable[None]]
+UntilEnds = Callable[[str, float], Awaitable[Any]]
 
 
 class Database:
@@ -172,10 +172,14 @@ class Database:
         self._claim_due_jobs = claim
         self._until_job_ends = until_ends
 
-    async def until_job_ends(self, key: str, seconds: float) -> None:
-        """Wait for a job that this process runs, if it does, but at most this many seconds."""
-        if self._until_job_ends is not None:
-            await self._until_job_ends(key, seconds)
+    async def until_job_ends(self, key: str, seconds: float) -> Any:  # noqa: ANN401 - the runner's
+        """Wait for a job that this process runs, if it does, but at most this many seconds.
+
+        Return the result of its lease, or None if the job isn't running.
+        """
+        if self._until_job_ends is None:
+            return None
+        return await self._until_job_ends(key, seconds)
 
     @property
     def is_proven(self) -> bool:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from contextvars import Context
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import structlog
 from psycopg.errors import DivisionByZero
@@ -44,8 +45,9 @@ class Lease:
     """The right to run a job for a limited time.
 
     `owner` identifies the claim. `held_at` is the time of the last renewal, in seconds since boot.
-    `is_finished` is True if the runner has finished the job in a transaction of its own. `wake`
-    makes the job loop look for due jobs.
+    `is_finished` is True if the runner has finished the job in a transaction of its own. `result`
+    is for those who wait for the run, if the runner sets it. `wake` makes the job loop look for due
+    jobs.
     """
 
     database: Database
@@ -54,6 +56,7 @@ class Lease:
     since_boot: Callable[[], float] = since_boot
     held_at: float = -math.inf
     is_finished: bool = False
+    result: Any = None
     wake: Callable[[], None] = lambda: None
 
     @property
@@ -174,11 +177,16 @@ class JobLoop:
         """Look for due jobs immediately."""
         self._awake.set()
 
-    async def until_ends(self, key: str, seconds: float) -> None:
-        """Wait for a job that this process runs, if it does, but at most this many seconds."""
-        runs = [run for lease, run in self._running.items() if lease.job.key == key]
-        if runs:
-            await asyncio.wait(runs, timeout=seconds)
+    async def until_ends(self, key: str, seconds: float) -> Any:  # noqa: ANN401 - the runner's
+        """Wait for a job that this process runs, if it does, but at most this many seconds.
+
+        Return the result of its lease, or None if the job isn't running.
+        """
+        for lease, run in self._running.items():
+            if lease.job.key == key:
+                await asyncio.wait({run}, timeout=seconds)
+                return lease.result
+        return None
 
     async def plan(self, tx: Transaction) -> None:
         """Schedule the jobs that must exist at startup."""

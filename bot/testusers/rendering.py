@@ -48,9 +48,10 @@ async def card_link(bot: Parts, request_id: str) -> str | None:
     key = card_key(request_id)
     try:
         for _ in range(LINK_TRIES):
-            await bot.database.until_job_ends(f"{outbox.SEND}:{key}", LINK_SECONDS)
-            async with bot.database.read_only(sees_snapshot=False) as tx:
-                sent = await outbox.sent_card(tx, key)
+            sent = await bot.database.until_job_ends(f"{outbox.SEND}:{key}", LINK_SECONDS)
+            if sent is None:
+                async with bot.database.read_only(sees_snapshot=False) as tx:
+                    sent = await outbox.sent_card(tx, key)
             if sent is not None:
                 return await link_to(bot, sent)
             # Another task may be about to start the job.

@@ -89,7 +89,7 @@ def counted(world: World, sent: list[str]) -> Iterator[Work]:
 
 
 @pytest.mark.parametrize("database_url", BOTH, indirect=True)
-async def test_a_request_takes_13_round_trips_and_an_approval_24(database_url, sent):
+async def test_a_request_takes_12_round_trips_and_an_approval_24(database_url, sent):
     async with empty_world(database_url, inventory_watch="off") as world:
         jobs, workspace = world.bot.jobs, world.slack.workspace
         await world.slack.until(lambda: not jobs._running)
@@ -102,9 +102,9 @@ async def test_a_request_takes_13_round_trips_and_an_approval_24(database_url, s
             await world.slack.click(ADA, card, "Approve")
             await world.shows(card, "*Applied*")
             await world.slack.until(lambda: workspace.dm(OTTO) and not jobs._running)
-    assert add.transactions <= 6
-    assert add.round_trips <= 13
-    assert add.statements <= 33
+    assert add.transactions <= 5
+    assert add.round_trips <= 12
+    assert add.statements <= 32
     assert approval.transactions <= 11
     assert approval.round_trips <= 24
     assert approval.statements <= 84
