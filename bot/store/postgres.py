@@ -11,6 +11,7 @@ import psycopg
 from psycopg import ProgrammingError, waiting
 from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
 from sqlalchemy import event, text
 from sqlalchemy.engine import Connection as SqlConnection
 from sqlalchemy.engine import Engine, ExecutionContext
@@ -151,15 +152,19 @@ class Connection(psycopg.AsyncConnection[Any]):
         """Commit the transaction, together with its unsent statements."""
         if self.unsent:
             await psycopg.AsyncCursor(self).execute(self.take_unsent("COMMIT"))
-        else:
+        elif not self.has_ended:
             await super().commit()
         self.has_ended = False
 
     async def rollback(self) -> None:
-        """Roll back the transaction, and forget its unsent statements."""
+        """Roll back the transaction, and forget its unsent statements.
+
+        The pool asks for this after each use, even after a commit.
+        """
         self.unsent.clear()
         self.has_ended = False
-        await super().rollback()
+        if self.pgconn.transaction_status != TransactionStatus.IDLE:
+            await super().rollback()
 
     async def wait(
         self,
