@@ -32,9 +32,12 @@ _ADD = flow_lists.insert().inline()
 _ADD_FOR_ID = flow_lists.insert().returning(flow_lists.c.id)
 
 
-async def lock_flow(tx: Transaction, flow_key: str) -> None:
-    """Let no other transaction change this flow's lists and requests until this one ends."""
-    await serialise(tx, f"{FLOW}{flow_key}")
+async def lock_flow(tx: Transaction, flow_key: str, *before: str) -> None:
+    """Let no other transaction change this flow's lists and requests until this one ends.
+
+    The names in `before` are serialised first.
+    """
+    await serialise(tx, *before, f"{FLOW}{flow_key}")
 
 
 async def lists_from(tx: Transaction, flow_key: str, list_id: int) -> list[FlowList]:
@@ -78,9 +81,9 @@ async def see_list(
     """Return the flow's latest list, after storing the one that was just read if it's newer.
 
     `known_id` is the ID of the latest list before the service was asked. If there's another one by
-    now, nobody can tell which of the two is newer, so the list that was read isn't stored.
+    now, nobody can tell which of the two is newer, so the list that was read isn't stored. The
+    caller has called `lock_flow`.
     """
-    await lock_flow(tx, flow_key)
     latest = (await tx.connection.execute(_LATEST, {"its_flow": flow_key})).first()
     if latest and (latest.id != known_id or latest.identities == list(identities)):
         return list_of(latest)

@@ -341,16 +341,19 @@ class Database:
 
 
 # The time is that after the wait, unless it was asked for before.
-_HOLD = text(f"{NOW} FROM pg_advisory_xact_lock(hashtextextended(:name, 0))")
+_HOLD = text(
+    f"{NOW} FROM unnest(CAST(:names AS text[])) AS name,"
+    " pg_advisory_xact_lock(hashtextextended(name, 0))"
+)
 
 
-async def serialise(tx: Transaction, name: str) -> None:
-    """Wait until no other transaction holds this name, and hold it until this one ends.
+async def serialise(tx: Transaction, *names: str) -> None:
+    """Wait for each name until no other transaction holds it, and hold it until this one ends.
 
     SQLite has one writer at a time, so this does nothing there.
     """
     if tx.is_postgres:
-        await tx.write(_HOLD, {"name": name})
+        await tx.write(_HOLD, {"names": list(names)})
 
 
 async def upsert(tx: Transaction, table: Table, values: dict[str, Any]) -> None:

@@ -17,10 +17,10 @@ from bot.approvals.rules import (
 from bot.errors import Conflict, Refused
 from bot.flows.rules.flows import Flow, find_flow
 from bot.flows.rules.identities import identities_problem, plain
-from bot.flows.store import see_list
+from bot.flows.store import lock_flow, see_list
 from bot.permissions import Permission, Person
 from bot.store.audit_entry import BOT
-from bot.store.engine import Transaction, serialise
+from bot.store.engine import Transaction
 from bot.testusers import store
 from bot.testusers.deciding import (
     STILL_CHECKING,
@@ -219,7 +219,7 @@ async def _open(
     spellings = [*(wish.identity for wish in wishes), *(one.spelling for one in people)]
     async with bot.database.transaction() as tx:
         # Otherwise, requests made at the same moment could exceed the limits of a person.
-        await serialise(tx, f"asking:{person.slack_user_id}")
+        await lock_flow(tx, flow.key, f"asking:{person.slack_user_id}")
         latest = await see_list(tx, flow.key, read.identities, read.known_id)
         work = Work(bot, tx, await tx.now())
         related, own_pending = await store.open_near(tx, flow.key, spellings, person.slack_user_id)

@@ -104,7 +104,7 @@ async def test_a_request_takes_12_round_trips_and_an_approval_24(database_url, s
             await world.slack.until(lambda: workspace.dm(OTTO) and not jobs._running)
     assert add.transactions <= 5
     assert add.round_trips <= 12
-    assert add.statements <= 32
+    assert add.statements <= 31
     assert approval.transactions <= 11
     assert approval.round_trips <= 24
     assert approval.statements <= 84
