@@ -73,6 +73,16 @@ async def test_answer_that_slack_refuses_can_be_shared_later(world):
     assert await shared(world)
 
 
+async def test_answer_that_slack_may_have_posted_is_not_posted_again(world):
+    answer = await world.ask(OTTO, "/orgs", "show 10234695")
+    world.slack.workspace.faults.status("response_url", 500, times=1)
+    said = await world.click(OTTO, answer, SHARE)
+    assert said.text.startswith("Slack didn't say whether it posted the answer.")
+    said = await world.click(OTTO, answer, SHARE)
+    assert said.text == "This answer has already been shared."
+    assert world.slack.workspace.messages(GENERAL) == []
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
