@@ -1,7 +1,7 @@
 """Reads each organization's call counts, plan, blocks, and usage by caller from the database."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -230,21 +230,23 @@ async def hours_since(tx: Transaction, account: Standing, since: float) -> list[
 async def count_since(tx: Transaction, account: Standing, since: float, up_to: int) -> int:
     """Count the calls reserved after the time `since`, up to call number `up_to`."""
     is_counted = (calls.c.reserved_at > since) & (calls.c.number <= up_to) & _SENT
-    return (await _by_caller(tx, account.id, is_counted)).total()
+    return (await _counted(tx, _by_caller(account.id, is_counted))).total()
 
 
 async def count_late(tx: Transaction, account: Standing, since: float) -> int:
     """Count the calls since a time that got no response, and may still reach the service."""
     is_late = (calls.c.reserved_at > since) & (calls.c.permit_until <= account.now) & IS_GIVEN_UP
-    return (await _by_caller(tx, account.id, is_late)).total()
+    return (await _counted(tx, _by_caller(account.id, is_late))).total()
 
 
 async def use_by_client(tx: Transaction, account: Standing, at: float) -> dict[str, list[int]]:
     """Return each gateway client's call counts for the minute and day up to `at`, highest first."""
     began_at = day_began_at(account.reported, at)
     then = calls.c.reserved_at <= at
-    minute = await _by_caller(tx, account.id, then & (calls.c.slot_free_at > at))
-    day = await _by_caller(tx, account.id, then & _SENT & (calls.c.reserved_at > began_at))
+    in_minute = then & (calls.c.slot_free_at > at)
+    in_day = then & _SENT & (calls.c.reserved_at > began_at)
+    minute = await _counted(tx, _by_caller(account.id, in_minute))
+    day = await _counted(tx, _by_caller(account.id, in_day))
     callers = sorted({*minute, *day}, key=lambda caller: (-minute[caller], -day[caller], caller))
     named = [(client_named(caller), caller) for caller in callers]
     return {client: [minute[caller], day[caller]] for client, caller in named if client}
@@ -252,17 +254,29 @@ async def use_by_client(tx: Transaction, account: Standing, at: float) -> dict[s
 
 async def minute_by_client(tx: Transaction, key: OrganizationKey) -> Counter[str]:
     """Count the organization's minute slots that each gateway client is using now."""
-    organization = select(organizations.c.id).where(is_account(key)).scalar_subquery()
-    is_in_use = calls.c.slot_free_at > (await tx.now()).timestamp()
-    used = await _by_caller(tx, organization, is_in_use)
+    its = {"data_center": key.data_center, "organization_id": key.organization_id}
+    used = await _counted(tx, _minute_by_caller(tx.clock), {**its, **tx.clock_parameters})
     return Counter({client_named(caller) or "": count for caller, count in used.items()})
 
 
-async def _by_caller(
-    tx: Transaction, organization: int | ScalarSelect[int], which: ColumnElement[bool]
-) -> Counter[str]:
+# Cached, as `_accounts`.
+@cache
+def _minute_by_caller(clock: ColumnElement[float]) -> Select[Any]:
+    organization = select(organizations.c.id).where(
+        organizations.c.data_center == bindparam("data_center"),
+        organizations.c.organization_id == bindparam("organization_id"),
+    )
+    return _by_caller(organization.scalar_subquery(), calls.c.slot_free_at > clock)
+
+
+def _by_caller(organization: int | ScalarSelect[int], which: ColumnElement[bool]) -> Select[Any]:
     caller = calls.c.slack_user_id
     its = (calls.c.organization == organization) & which
-    query = select(caller, func.count()).where(its).group_by(caller)
-    rows = await tx.connection.execute(query)
+    return select(caller, func.count()).where(its).group_by(caller)
+
+
+async def _counted(
+    tx: Transaction, query: Select[Any], parameters: Mapping[str, object] | None = None
+) -> Counter[str]:
+    rows = await tx.connection.execute(query, parameters)
     return Counter(dict(iter(rows)))

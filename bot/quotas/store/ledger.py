@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 
-from sqlalchemy import ColumnElement, Update, and_, bindparam, select, update
+from sqlalchemy import ColumnElement, Integer, Select, Update, and_, bindparam, select, update
 
 from bot.errors import DatabaseUnavailable
 from bot.organizations.rules import OrganizationKey
@@ -216,9 +216,9 @@ async def _decline(tx: Transaction, account: Standing, request: CallRequest) -> 
     """Return the reason for declining the call, with the time to ask again, or None to grant it."""
     decline = _full(account, request)
     if decline is None:
-        its = calls.c.slack_user_id == request.cause.caller
+        caller = request.cause.caller
         for limits in _full_shares(account, request):
-            if (at := await free_at(tx, account, limits[-1], its)) is not None:
+            if (at := await free_at(tx, account, limits[-1], caller)) is not None:
                 return NotNow(account.now, limits, free_at=at)
     elif decline.limits:
         at = await free_at(tx, account, decline.limits[-1])
@@ -232,30 +232,44 @@ _CALLS_UNLESS_THERE = (
 
 
 async def free_at(
-    tx: Transaction,
-    account: Standing,
-    limit: Limit,
-    *which: ColumnElement[bool],
+    tx: Transaction, account: Standing, limit: Limit, caller: str | None = None
 ) -> float | None:
-    """Return the time when one more call will be allowed, or None if it's allowed now."""
-    kind = limit.kind
-    if kind is LimitKind.DAY:
-        if limit.until is not None and not which:
-            return limit.until
-        column, since = calls.c.reserved_at, account.day_began_at - HOLD_SECONDS
-        is_counted = calls.c.slot_free_at != UNSENT
-    else:
-        column = calls.c.slot_free_at if kind is LimitKind.MINUTE else calls.c.permit_until
-        since = account.now
-        is_counted = calls.c.slot_free_at > since
-    its = select(column).where(
-        calls.c.organization == account.id, column > since, is_counted, *which
-    )
-    last_to_leave = its.order_by(column.desc()).offset(limit.most - 1).limit(1)
-    at: float | None = await tx.connection.scalar(last_to_leave)
-    if at is None or kind is not LimitKind.DAY:
+    """Return the time when one more call will be allowed, or None if it's allowed now.
+
+    If a caller is given, only this caller's calls count.
+    """
+    is_day = limit.kind is LimitKind.DAY
+    if is_day and limit.until is not None and caller is None:
+        return limit.until
+    parameters = {
+        "organization": account.id,
+        "since": account.day_began_at - HOLD_SECONDS if is_day else account.now,
+        "earlier": limit.most - 1,
+        "caller": caller,
+    }
+    last_to_leave = _last_to_leave(limit.kind, is_one_caller=caller is not None)
+    at: float | None = await tx.connection.scalar(last_to_leave, parameters)
+    if at is None or not is_day:
         return at
     return limit.until or at + HOLD_SECONDS + DAY_SECONDS
+
+
+# Cached, because building a statement takes longer than executing it.
+@cache
+def _last_to_leave(kind: LimitKind, *, is_one_caller: bool) -> Select[tuple[float]]:
+    since = bindparam("since", type_=EpochSeconds)
+    if kind is LimitKind.DAY:
+        column, is_counted = calls.c.reserved_at, calls.c.slot_free_at != UNSENT
+    else:
+        column = calls.c.slot_free_at if kind is LimitKind.MINUTE else calls.c.permit_until
+        is_counted = calls.c.slot_free_at > since
+    its = select(column).where(
+        calls.c.organization == bindparam("organization"), column > since, is_counted
+    )
+    if is_one_caller:
+        its = its.where(calls.c.slack_user_id == bindparam("caller"))
+    earlier = bindparam("earlier", type_=Integer)
+    return its.order_by(column.desc()).offset(earlier).limit(1)
 
 
 # The time differs if the database lost the call and another call took its number.
