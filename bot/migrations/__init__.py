@@ -1,11 +1,11 @@
 """Creates or upgrades the schema. If several processes start at once, only one does this."""
 
+from functools import cache
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, inspect, text
 
 from bot.errors import DatabaseTooNew, DatabaseTooOld
 from bot.flows import tables as flows
@@ -47,6 +47,8 @@ async def revision(database: Database) -> str | None:
         return await tx.connection.run_sync(revision_of)
 
 
+# An upgrade in place adds files to those of the process that still runs.
+@cache
 def known_revisions() -> list[str]:
     """Return the schema revisions that this version knows, oldest first."""
     files = (Path(__file__).parent / "versions").glob("[0-9]*_*.py")
@@ -55,7 +57,10 @@ def known_revisions() -> list[str]:
 
 def revision_of(connection: Connection) -> str | None:
     """Read the schema's revision through a connection. Return None for an empty database."""
-    return MigrationContext.configure(connection).get_current_revision()
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    revision: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    return revision
 
 
 def _is_current(connection: Connection) -> bool:

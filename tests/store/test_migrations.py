@@ -40,6 +40,19 @@ def test_files_of_migrations_are_one_chain_in_their_order():
     assert [item.revision for item in chain] == known_revisions()[::-1]
 
 
+async def test_a_process_notices_a_newer_schema_after_an_upgrade_in_place(
+    database, tmp_path, monkeypatch
+):
+    await migrate(database)
+    (tmp_path / "versions").mkdir()
+    (tmp_path / "versions/9999_next.py").touch()
+    monkeypatch.setattr(migrations, "__file__", f"{tmp_path}/__init__.py")
+    async with database.transaction() as tx:
+        await tx.connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(DatabaseTooNew):
+        await is_current(database)
+
+
 async def test_a_second_migration_changes_nothing(database):
     assert not await migrate(database)
     assert await is_current(database)
