@@ -1,7 +1,7 @@
 """The command-line interface: `gatehouse [serve | check | …]`, or `python -m bot …`.
 
 Each command imports what it needs, because `--version`, `--help` and the small commands would
-otherwise take seconds to import the server.
+otherwise take seconds to import the server. Wrong settings are told before that, too.
 """
 
 import argparse
@@ -149,6 +149,7 @@ def _serve(_options: argparse.Namespace) -> int:
     # Process 1 of a container would ignore a signal that comes before the event loop handles it.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(0))
+    settings, sources = _settings()
     import structlog
 
     from bot.configured import redactor_of
@@ -156,7 +157,6 @@ def _serve(_options: argparse.Namespace) -> int:
     from bot.ops.loop import run
     from bot.serve import CannotStartError, serve
 
-    settings, sources = _settings()
     redactor = redactor_of(settings)
     configure_logs(settings.log_level, settings.log_format, redactor)
     log = structlog.get_logger("bot")
@@ -242,11 +242,11 @@ def _manifest(options: argparse.Namespace) -> int:
 
 
 def _explain_policy(options: argparse.Namespace) -> int:
+    settings, _ = _settings()
     from bot.configured import redactor_of
     from bot.explain import explain_policy
     from bot.ops.logs import configure_logs
 
-    settings, _ = _settings()
     # The explanation already shows failed lookups, so don't log them.
     configure_logs("CRITICAL", settings.log_format, redactor_of(settings))
     return asyncio.run(explain_policy(settings, options.flow, options.user))
