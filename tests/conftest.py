@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import shutil
+import sys
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
@@ -35,6 +36,9 @@ def pytest_configure(config: pytest.Config) -> None:
     files were on disk, SQLite would have to wait for each write.
     """
     share_compiled_statements()
+    # Otherwise, each test process and each program that it starts compiles all modules.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     # Tests must not read the developer's own settings file.
     os.environ["GATEHOUSE_CONFIG"] = ""
     # If Rich is installed, it takes seconds to print a traceback with local variables.
@@ -79,12 +83,16 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Exclude imported objects from garbage collection, because they are never freed."""
+    """Exclude imported objects from garbage collection, because they are never freed.
+
+    Among what remains, look for garbage less often than a program with little memory has to.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(10_000, 20, 20)
         gc.enable()
 
 

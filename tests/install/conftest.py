@@ -20,7 +20,6 @@ def first_step(tmp_path_factory) -> Path:
     The file `said` contains the output of the commands.
     """
     needs("bash", "git")
-    needs_package_index()
     base = tmp_path_factory.getbasetemp()
     # All test processes share the installation, which takes 20 s.
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "first-step"
@@ -28,6 +27,7 @@ def first_step(tmp_path_factory) -> Path:
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "said").exists():
+            needs_package_index()
             make_repository(folder / "repository/gatehouse")
             machine = Machine(folder, folder)
             offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(download(folder / "wheels"))}
