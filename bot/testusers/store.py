@@ -19,6 +19,7 @@ from sqlalchemy import (
     delete,
     exists,
     func,
+    literal_column,
     or_,
     select,
     text,
@@ -53,13 +54,21 @@ _PLAN = TypeAdapter(ListChangePlan)
 _PERSON_FIELDS = [field.name for field in fields(RequestPerson)]
 _STORED_FIELDS = [name for name in _PERSON_FIELDS if name in request_people.c]
 _SAME_FIELDS = ("id", "state", "version", "created_at", "expires_at", "undo_of", "list_id")
+
+
+def _is_one_of(state: ColumnElement[str], states: Iterable[State]) -> ColumnElement[bool]:
+    # SQLAlchemy writes the parameters of IN into the SQL anew each time, but not constants.
+    return state.in_([literal_column(f"'{one}'") for one in states])
+
+
+_IS_OPEN = _is_one_of(requests.c.state, OPEN)
 _OLDEST = (requests.c.created_at, requests.c.id)
 _NEWEST = (requests.c.created_at.desc(), requests.c.id)
 
 # Statements that never change are built once, because building them takes longer than executing.
 _UNDO = requests.alias("undo")
 _UNDO_STATE = select(func.max(_UNDO.c.state)).where(
-    _UNDO.c.undo_of == requests.c.id, _UNDO.c.state.not_in(GIVEN_UP)
+    _UNDO.c.undo_of == requests.c.id, ~_is_one_of(_UNDO.c.state, GIVEN_UP)
 )
 # Somebody's present access isn't stored with the requests that would change it.
 _PRESENT = request_people.alias("present")
@@ -119,7 +128,7 @@ _NAMES_THE_SAME = exists().where(
 )
 _THIS_OR_RELATED = union(
     select(requests.c.id).where(requests.c.id == bindparam("its_id")),
-    select(requests.c.id).where(requests.c.state.in_(OPEN), _NAMES_THE_SAME),
+    select(requests.c.id).where(_IS_OPEN, _NAMES_THE_SAME),
 )
 _LATEST_LIST = (
     select(flow_lists.c.identities)
@@ -131,7 +140,7 @@ _LATEST_LIST = (
 # Only one row has the list, because it can be long.
 _SHOWS_LIST = and_(
     requests.c.id == bindparam("its_id"),
-    requests.c.state.in_(OPEN),
+    _IS_OPEN,
     func.coalesce(request_people.c.position, 0) == 0,
 )
 _AND_RELATED = _REQUESTS.add_columns(case((_SHOWS_LIST, _LATEST_LIST)).label("listed")).where(
@@ -140,7 +149,7 @@ _AND_RELATED = _REQUESTS.add_columns(case((_SHOWS_LIST, _LATEST_LIST)).label("li
 _IS_OWN = requests.c.requester_id == bindparam("its_requester")
 _NEAR = (
     select(requests.c.id, requests.c.state, _IS_OWN.label("is_own"), _FOR_THEM.label("is_for_them"))
-    .where(requests.c.state.in_(OPEN), _FOR_THEM | _IS_OWN)
+    .where(_IS_OPEN, _FOR_THEM | _IS_OWN)
     .order_by(*_OLDEST)
 )
 # What stands for people of these requests. For conditions with OR, PostgreSQL would read all
@@ -213,7 +222,7 @@ async def requests_in(tx: Transaction, *states: State, flow_key: str = "") -> li
 async def shown_as_open(tx: Transaction, now: datetime) -> list[Request]:
     """Return the requests whose cards may need a new text after the settings have changed."""
     failed_lately = (requests.c.state == State.FAILED) & (requests.c.expires_at > now)
-    return await _load(tx, _REQUESTS.where(requests.c.state.in_(OPEN) | failed_lately))
+    return await _load(tx, _REQUESTS.where(_IS_OPEN | failed_lately))
 
 
 async def pending_for(tx: Transaction, flow_key: str, spellings: Iterable[str]) -> list[str]:
@@ -236,7 +245,7 @@ async def requests_of(
     tx: Transaction, slack_user_id: str, decided_since: datetime
 ) -> list[Request]:
     """Return a person's requests that are open or were decided since this time, newest first."""
-    is_recent = requests.c.state.in_(OPEN) | (requests.c.decided_at >= decided_since)
+    is_recent = _IS_OPEN | (requests.c.decided_at >= decided_since)
     is_own = requests.c.requester_id == slack_user_id
     return (await _load(tx, _REQUESTS.where(is_own, is_recent)))[::-1]
 
@@ -469,8 +478,7 @@ async def add_post(tx: Transaction, flow_key: str, plan: ListChangePlan) -> None
 
 _NEEDED = select(func.min(requests.c.list_id)).where(
     requests.c.flow_key == bindparam("its_flow"),
-    requests.c.state.in_(OPEN)
-    | ((requests.c.state == State.FAILED) & (requests.c.expires_at > bindparam("now"))),
+    _IS_OPEN | ((requests.c.state == State.FAILED) & (requests.c.expires_at > bindparam("now"))),
 )
 _FORGET_LISTS = delete(flow_lists).where(
     _OF_FLOW,
