@@ -91,12 +91,14 @@ def _putting(clock: ColumnElement[float]) -> Insert:
 
 
 @cache
-def _claiming(clock: ColumnElement[float]) -> Update:
+def _claiming(clock: ColumnElement[float], *, excludes: bool) -> Update:
     """Return the statement that claims due jobs. The database reads the clock in it."""
     is_free = jobs.c.leased_until.is_(None) | (jobs.c.leased_until <= clock)
+    if excludes:
+        is_free &= ~_EXCLUDED
     chosen = (
         select(jobs.c.key)
-        .where(jobs.c.due_at <= clock, is_free, ~_EXCLUDED)
+        .where(jobs.c.due_at <= clock, is_free)
         .order_by(jobs.c.due_at)
         .limit(bindparam("most"))
         .with_for_update(skip_locked=True)
@@ -178,13 +180,11 @@ async def claim(
     Other owners can't claim these jobs until the leases expire. Skip jobs of the kinds in
     `exclude_kinds`.
     """
-    parameters = {
-        "most": count,
-        "exclude_kinds": list(exclude_kinds),
-        "its_owner": owner,
-        **tx.clock_parameters,
-    }
-    rows = (await tx.connection.execute(_claiming(tx.clock), parameters)).all()
+    parameters: dict[str, Any] = {"most": count, "its_owner": owner, **tx.clock_parameters}
+    if exclude_kinds:
+        parameters["exclude_kinds"] = list(exclude_kinds)
+    statement = _claiming(tx.clock, excludes=bool(exclude_kinds))
+    rows = (await tx.connection.execute(statement, parameters)).all()
     claimed = (
         Job(row.key, row.kind, row.subject, row.due_at, row.payload, row.generation, row.tries)
         for row in rows
