@@ -41,6 +41,12 @@ async def is_current(database: Database) -> bool:
         return await tx.connection.run_sync(_is_current)
 
 
+async def notice_newer(database: Database) -> bool:
+    """Return True, and refuse writes, as long as the schema is that of a newer version."""
+    database.is_superseded = (await revision(database) or "") > known_revisions()[-1]
+    return database.is_superseded
+
+
 async def revision(database: Database) -> str | None:
     """Return the schema's revision, or None for an empty database."""
     async with database.read_only() as tx:
