@@ -42,10 +42,20 @@ CACHE_SECONDS = 240
 # Slack's errors for people and groups that don't exist.
 NOT_FOUND = {"user_not_found", "user_not_visible", "users_not_found", "no_such_subteam"}
 # Slack's errors that only whoever runs Gatehouse can fix.
-SETUP_ERRORS = {"missing_scope", "no_permission", "access_denied", "not_allowed_token_type"}
+SETUP_ERRORS = {
+    "missing_scope",
+    "no_permission",
+    "access_denied",
+    "not_allowed_token_type",
+    "not_authed",
+    "invalid_auth",
+    "account_inactive",
+    "token_revoked",
+    "token_expired",
+}
 HIDDEN = "Slack doesn't show your profile to Gatehouse, so trying again won't help."
 NOT_SET_UP = (
-    "Gatehouse's Slack app lacks a permission. Please ask whoever runs Gatehouse to run"
+    "Gatehouse's Slack app isn't set up correctly. Please ask whoever runs Gatehouse to run"
     " gatehouse check."
 )
 NAMED_HOLDERS = 8

@@ -246,7 +246,7 @@ async def test_each_workspace_that_slack_tells_decides(tmp_path, told_by) -> Non
 
 @pytest.mark.parametrize(
     ("error", "advice"),
-    [("internal_error", "Please try again."), ("missing_scope", "lacks a permission")],
+    [("internal_error", "Please try again."), ("missing_scope", "isn't set up correctly")],
 )
 async def test_a_group_that_cannot_be_looked_up_gives_nothing(tmp_path, error, advice) -> None:
     async with one_world(tmp_path, {"admin": ["S0APPROVERS"]}) as world:
@@ -264,7 +264,9 @@ async def test_a_group_that_cannot_be_looked_up_gives_nothing(tmp_path, error, a
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        ("missing_scope", "lacks a permission"),
+        ("missing_scope", "isn't set up correctly"),
+        ("token_revoked", "isn't set up correctly"),
+        ("account_inactive", "isn't set up correctly"),
         ("user_not_visible", "trying again won't help"),
         ("internal_error", "Please try again."),
     ],

@@ -11,7 +11,7 @@ from tests.support.world import ABEL, ADAM, OTTO, WELCOME, running_world
 NAMED_WITHIN = timedelta(seconds=150)
 # People and groups are looked up again after this time.
 NOT_CACHED = timedelta(seconds=300)
-AT_FAULT = "Gatehouse's Slack app lacks a permission"
+AT_FAULT = "Gatehouse's Slack app isn't set up correctly"
 
 
 def lose(world, scope):
