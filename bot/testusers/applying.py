@@ -18,7 +18,7 @@ from bot.errors import GatehouseError, NotConfigured
 from bot.flows.reading import read_current
 from bot.flows.rules.flows import Flow
 from bot.flows.rules.identities import stored_spellings
-from bot.flows.rules.lists import CONFIRMED, FlowList
+from bot.flows.rules.lists import CONFIRMED, FlowList, is_before
 from bot.flows.store import add_list, lists_from, lock_flow
 from bot.services.errors import ResponseUnreadable, ServiceError
 from bot.store.audit_entry import BOT, AuditEntry
@@ -108,7 +108,9 @@ class Run:
         async with self.lease.transaction() as tx:
             # More requests may have been approved while the list was being read.
             work, plan = await self._begin(tx), None
-            if self.post is None or self.post.is_settled_by(listed, self.at):
+            # The list from before a change looks the same as one in which a POST reverted it.
+            is_clear = not is_before(self.recent, (), listed)
+            if self.post is None or (is_clear and self.post.is_settled_by(listed, self.at)):
                 plan = await self._plan(work, listed)
                 await work.write()
                 await self._replace_post(tx, plan)

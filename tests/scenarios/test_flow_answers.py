@@ -42,6 +42,21 @@ async def test_list_from_before_a_confirmed_change_is_never_written_back(world, 
     assert posts(world) == [*written, ["+9", "+2"]]
 
 
+async def test_list_from_before_a_change_is_not_taken_for_one_that_reverts_it(world):
+    world.flow.identities[:] = ["+9"]
+    await world.applied("add welcome +1")
+    message = await world.asked("remove welcome +1")
+    post = fault(world, FaultKind.STATUS, "POST", times=1)
+    await world.slack.click(ADA, message, "Approve")
+    await world.services.state.until(lambda: post.struck)
+    stale = old_list(world, "+9")
+    await world.until(lambda: stale.struck >= 2)
+    assert "Applied" not in message.all_text
+    stale.lift()
+    await world.shows(message, "*Applied*")
+    assert world.flow.identities == ["+9"]
+
+
 async def test_list_from_before_a_confirmed_change_is_read_again(world):
     await world.applied("add welcome +1")
     message = await world.asked("add welcome +2")

@@ -256,7 +256,7 @@ def next_run(
         times.append(at + timedelta(seconds=max(seconds, told)))
     if post is not None and post.is_in_the_air(at):
         times.append(post.ends_at)
-    elif waiting.ready or (error is None and post is None and waiting.over):
+    elif (post is None or error) and (waiting.ready or (error is None and waiting.over)):
         times.append(at)
     return min(times, default=None)
 
