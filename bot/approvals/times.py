@@ -154,5 +154,6 @@ def zone_of(name: str) -> ZoneInfo | None:
     """Return the time zone with this name, such as `Europe/Berlin`, or None if there is none."""
     try:
         return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        # An OSError means that the name is that of a folder of zones.
         return None

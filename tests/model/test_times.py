@@ -14,6 +14,7 @@ from bot.approvals.times import (
     parse_duration,
     parse_when,
     spell_duration,
+    zone_of,
 )
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -122,3 +123,8 @@ def test_a_duration_is_numbers_with_units_up_to_ten_years(text: str, seconds: in
 @given(st.integers(1, LONGEST_SECONDS))
 def test_a_spelled_duration_is_read_as_the_same(seconds: int) -> None:
     assert parse_duration(spell_duration(seconds)) == seconds
+
+
+@pytest.mark.parametrize("name", ["", "Europe", "Mars/Base", "../UTC", "/etc", "a\0b", "x" * 300])
+def test_a_name_of_no_zone_is_none(name):
+    assert zone_of(name) is None
