@@ -194,7 +194,8 @@ class Sender:
         key = step.message.key
         sent = step.waiting.sent
         name = f"{key}:{step.waiting.first_at}"
-        might_be_posted = step.lease.job.generation > 1
+        # An earlier job might have posted it, and then found that it isn't needed.
+        might_be_posted = step.lease.job.generation > 1 or not step.waiting.is_first
         if sent is not None:
             # The card gets another ID if it must be posted again, such as in another channel.
             name = f"{key}:{sent.channel_id}:{sent.message_ts}"

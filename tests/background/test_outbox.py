@@ -201,6 +201,18 @@ async def test_a_card_that_a_dead_process_posted_is_brought_up_to_date(rig, monk
     assert (rig.texts(), rig.edits()) == (["closed"], 1)
 
 
+async def test_a_card_that_was_not_needed_after_a_lost_answer_is_brought_up_to_date(rig):
+    rig.slack.workspace.faults.cut("chat.postMessage")
+    await rig.change("open")
+    assert [type(error) for error in await rig.work()] == [SlackUnreachable]
+    # As an alert whose organization is muted meanwhile.
+    del rig.state[KEY]
+    assert await rig.work() == []
+    rig.clock.advance(1)
+    await rig.show("closed")
+    assert rig.texts() == ["closed"]
+
+
 async def test_failed_edit_after_a_lost_answer_posts_nothing_more(rig):
     rig.slack.workspace.faults.cut("chat.postMessage")
     rig.slack.workspace.faults.drop("chat.update", times=2)
