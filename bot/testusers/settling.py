@@ -77,14 +77,15 @@ class Settling(Work):
         if latest != tuple(listed):
             await note_list(self.tx, self.flow.key, listed, is_own=False)
         edits = difference(plan.after, as_sent).without(plan.change.identities)
-        there = {*plan.before.identities}
+        there = plan.before.identities
         for step in plan.steps:
             request = self.requests.get(step.request_id)
             if request is None:
                 continue
-            before, wishes = there, wishes_at(request, plan.at)
+            # A list can have an entry twice, and both count.
+            size, before, wishes = len(there), {*there}, wishes_at(request, plan.at)
             wanted = [wish for wish in wishes if wish.is_open]
-            there = {*apply_change([*before], change_of(wanted))}
+            there = apply_change(there, change_of(wanted))
             if not can_move(request.state, State.APPLIED):
                 continue
             is_all = shown == plan.change or all(wish.is_shown_in(on_list) for wish in wanted)
@@ -98,7 +99,7 @@ class Settling(Work):
                 else:
                     people.append(wish if is_all else person)
             outside = step.outside.then(edits) if is_all else None
-            await self._take_effect(request, people, at, len(before), outside)
+            await self._take_effect(request, people, at, size, outside)
         for spelling in plan.over:
             if spelling not in on_list:
                 was_gone = spelling not in plan.before.identities

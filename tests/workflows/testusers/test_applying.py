@@ -63,6 +63,15 @@ async def test_an_edit_after_a_lost_answer_is_kept(world):
     assert (await world.stored(request)).result.outside == Change(("new",))
 
 
+async def test_the_size_of_a_list_counts_what_stands_there_twice(world):
+    world.service.lists[WELCOME] = ["old", "old"]
+    request = await world.approved("add welcome +1")
+    await world.work()
+    result = (await world.stored(request)).result
+    assert world.service.lists[WELCOME] == ["old", "old", "+1"]
+    assert (result.size_before, result.size_after) == (2, 3)
+
+
 async def test_a_lost_lease_never_sends(world):
     await world.approved("add welcome +1")
     async with world.database.transaction() as tx:
