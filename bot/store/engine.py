@@ -28,7 +28,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import CommitUnknown, DatabaseReplaced, DatabaseUnavailable, Superseded
 from bot.ops.clock import Clock
-from bot.store.causes import UNKNOWN_CAUSE, cause_of, technical_cause
+from bot.store.causes import TIMEOUT, UNKNOWN_CAUSE, DatabaseCause, cause_of, technical_cause
 from bot.store.postgres import (
     NOW,
     STATEMENT_SECONDS,
@@ -252,15 +252,18 @@ class Database:
         except ERRORS as error:
             self._is_in_doubt = True
             cause = cause_of(error)
-            now = time.monotonic()
             if isinstance(error, ProgrammingError) and cause.code == UNKNOWN_CAUSE.code:
                 # The statement is wrong, not the database.
                 raise
-            if now - self._cause_told_at >= CAUSE_EVERY_SECONDS:
-                # Only the log shows the cause. Users are told only that nothing was done.
-                self._cause_told_at = now
-                log.warning("database.failed", cause=cause.code, error=technical_cause(error))
+            self._log_cause(cause, error)
             raise DatabaseUnavailable from error
+
+    def _log_cause(self, cause: DatabaseCause, error: Exception) -> None:
+        """Log why the database failed, because users are told only that nothing was done."""
+        now = time.monotonic()
+        if now - self._cause_told_at >= CAUSE_EVERY_SECONDS:
+            self._cause_told_at = now
+            log.warning("database.failed", cause=cause.code, error=technical_cause(error))
 
     async def _check_out(self) -> AsyncConnection:
         """Check out a connection. If that fails, try again until a timeout.
@@ -288,6 +291,7 @@ class Database:
             async with asyncio.timeout(STATEMENT_SECONDS):
                 await self._writer.acquire()
         except TimeoutError as error:
+            self._log_cause(TIMEOUT, error)
             raise DatabaseUnavailable from error
         try:
             yield

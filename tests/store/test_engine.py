@@ -16,6 +16,7 @@ import psycopg
 import pytest
 from sqlalchemy import event, func, select, text
 from sqlalchemy.exc import IntegrityError, ProgrammingError
+from structlog.testing import capture_logs
 
 from bot.errors import CommitUnknown, DatabaseInUse, DatabaseReplaced, DatabaseUnavailable
 from bot.ops.clock import SystemClock
@@ -105,6 +106,19 @@ async def test_cause_of_a_failure_is_logged_once_a_minute(clock, capsys, caplog,
     await database.close()
     # Another test in this process may have redirected the log to the standard library.
     assert (capsys.readouterr().out + caplog.text).count("database.failed") == 1
+
+
+async def test_writer_whose_turn_does_not_come_is_logged(sqlite_url, clock, monkeypatch):
+    monkeypatch.setattr(engine, "STATEMENT_SECONDS", 0.01)
+    database = Database(sqlite_url, clock)
+    async with database.transaction():
+        with capture_logs() as lines, pytest.raises(DatabaseUnavailable):
+            async with database.transaction():
+                pass
+    await database.close()
+    assert [(line["event"], line["cause"]) for line in lines] == [
+        ("database.failed", "database_timeout")
+    ]
 
 
 async def test_row_that_is_there_twice_is_a_bug_and_no_outage(database):
