@@ -120,7 +120,7 @@ class Settling(Work):
         """
         result, attempts = request.result, replace(request.attempts, is_unsure=False)
         if people != request.left:
-            before = result.size_before if request.those(Did.MADE, Did.FOUND) else size
+            before = result.size_before if request.has_effect else size
             after = size + sum(person.gain for person in people)
             result = replace(result, size_before=before, size_after=after)
         request = replace(request.with_left(people), result=result, attempts=attempts)

@@ -64,7 +64,9 @@ async def test_an_undo_adds_no_second_spelling_of_somebody_who_is_there_again(
     if asked:
         await world.decide(Act.APPROVE, asked.request)
         await world.work()
-        assert (await world.stored(asked.request)).state is State.APPLIED
+        stored = await world.stored(asked.request)
+        assert stored.state is State.APPLIED
+        assert (stored.result.size_before, stored.result.size_after) == (1, 1)
     else:
         assert (await undo(world, removal)).request is None
     assert world.service.lists[WELCOME] == ["whatsapp:BOB"]
