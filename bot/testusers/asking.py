@@ -273,7 +273,7 @@ def _lengths(people: Iterable[RequestPerson], at: datetime) -> list[float | None
 
 
 async def _require_not_undone(work: Work, request_id: str) -> None:
-    """Lock a request that's about to be undone, and check that nobody else has asked for that."""
+    """Check that nobody else has asked for the same undo. The caller has locked the flow."""
     undone = await store.load_request(work.tx, request_id)
     if undone is None or undone.undo or not undone.can_be_undone:
         raise Conflict(UNDO_ASKED)
