@@ -239,12 +239,15 @@ class JobLoop:
         with suppress(DatabaseUnavailable):
             async with self._database.transaction() as tx:
                 await self._database.require_known_schema(tx)
-                tx.has_due_job = True
+                start = await self._claim(tx, newest_first=False)
+            start()
 
-    async def _claim(self, tx: Transaction) -> Callable[[], None]:
+    async def _claim(self, tx: Transaction, *, newest_first: bool = True) -> Callable[[], None]:
         """Claim due jobs at the end of a transaction, and return the function that starts them.
 
-        The jobs that are claimed together, or at the same moment, may exceed a limit by a few.
+        The newest are those that the transaction has stored, so that a click doesn't wait for a
+        hundred cards. The jobs that are claimed together, or at the same moment, may exceed a limit
+        by a few.
         """
         leases: list[Lease] = []
 
@@ -264,7 +267,9 @@ class JobLoop:
             owner = f"{self._owner}-{next(self._claims)}"
             held_at = self._clock.since_boot()
             await tx.end_with_next()
-            claimed = await jobs.claim(tx, owner, CLAIMED_AT_ONCE, exclude_kinds=full)
+            claimed = await jobs.claim(
+                tx, owner, CLAIMED_AT_ONCE, exclude_kinds=full, newest_first=newest_first
+            )
             leases += [
                 Lease(self._database, owner, job, self._clock.since_boot, held_at, wake=self.wake)
                 for job in claimed

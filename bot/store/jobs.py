@@ -91,7 +91,7 @@ def _putting(clock: ColumnElement[float]) -> Insert:
 
 
 @cache
-def _claiming(clock: ColumnElement[float], *, excludes: bool) -> Update:
+def _claiming(clock: ColumnElement[float], *, excludes: bool, newest_first: bool) -> Update:
     """Return the statement that claims due jobs. The database reads the clock in it."""
     is_free = jobs.c.leased_until.is_(None) | (jobs.c.leased_until <= clock)
     if excludes:
@@ -99,7 +99,7 @@ def _claiming(clock: ColumnElement[float], *, excludes: bool) -> Update:
     chosen = (
         select(jobs.c.key)
         .where(jobs.c.due_at <= clock, is_free)
-        .order_by(jobs.c.due_at)
+        .order_by(jobs.c.due_at.desc() if newest_first else jobs.c.due_at)
         .limit(bindparam("most"))
         .with_for_update(skip_locked=True)
     )
@@ -174,16 +174,18 @@ async def claim(
     count: int,
     *,
     exclude_kinds: Collection[str] = (),
+    newest_first: bool = False,
 ) -> list[Job]:
-    """Claim up to `count` due jobs for `owner`, oldest first, and return them.
+    """Claim up to `count` due jobs for `owner`, and return them, oldest first.
 
-    Other owners can't claim these jobs until the leases expire. Skip jobs of the kinds in
-    `exclude_kinds`.
+    If there are more, claim the oldest, or with `newest_first` the newest. Other owners can't claim
+    these jobs until the leases expire. Skip jobs of the kinds in `exclude_kinds`.
     """
     parameters: dict[str, Any] = {"most": count, "its_owner": owner, **tx.clock_parameters}
     if exclude_kinds:
         parameters["exclude_kinds"] = list(exclude_kinds)
-    statement = _claiming(tx.clock, excludes=bool(exclude_kinds))
+    excludes = bool(exclude_kinds)
+    statement = _claiming(tx.clock, excludes=excludes, newest_first=newest_first)
     rows = (await tx.connection.execute(statement, parameters)).all()
     claimed = (
         Job(row.key, row.kind, row.subject, row.due_at, row.payload, row.generation, row.tries)

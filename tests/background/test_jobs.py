@@ -96,6 +96,19 @@ async def test_a_job_of_another_process_is_seen_within_a_second(database, anothe
         await work.seen(1)
 
 
+async def test_a_job_runs_at_once_whatever_else_is_due(database, another_database, clock):
+    work = Work()
+    async with running(database, clock, work, slow=work):
+        await until_asleep(clock)
+        for nth in range(10):
+            await put(another_database, f"card {nth}", kind="slow")
+        clock.advance(0.5)
+        assert work.runs == []
+        await put(database, "click")
+        await work.seen(11)
+    assert "click" in [job.key for job in work.runs[:8]]
+
+
 async def test_a_job_that_is_claimed_as_the_loop_ends_may_end_too(database, clock):
     work = Work()
     work.go_on.clear()
