@@ -7,11 +7,13 @@ import time
 import pytest
 
 from tests.support.http import RawServer
+from tests.support.steady import yardstick_seconds
 from tests.support.world import running_world
 
 SIZE = 9_500_000
-# Every acknowledgement takes less CPU time than this, including other work.
-MOST_SECONDS = 1.0
+# Every acknowledgement takes less CPU time than this, including other work. A yardstick is 50 ms
+# on an idle machine, and as slow as the machine.
+MOST_YARDSTICKS = 20
 ONE = '{"organization_id": "1", "name": "NAME", "x": X}'
 NAMED = '{"organization_id": "ID", "name": "NAME"}'
 
@@ -46,10 +48,10 @@ async def test_a_large_listing_holds_up_nobody_else(sqlite_url, kind):
         settings = {"inventory_data_centers": json.dumps(center), "inventory_watch": "off"}
         async with running_world(sqlite_url, **settings) as world:
             asked = asyncio.ensure_future(world.ask("U0OPERATOR", "/orgs", "a"))
-            took = []
+            took, before = [], yardstick_seconds()
             while not asked.done():
                 began = time.process_time()
                 await world.slack.command("U0VIEWER", "C0GENERAL", "/gatehouse", "whoami")
                 took.append(time.process_time() - began)
-            assert max(took) < MOST_SECONDS
+            assert max(took) < MOST_YARDSTICKS * max(before, yardstick_seconds())
             assert words in (await world.ask("U0OPERATOR", "/orgs")).text
