@@ -59,7 +59,7 @@ async def explain(people: People, flow: Flow, slack_user_id: str | None) -> list
     rules = policy.of_flow(flow.sid)
     lines = [f"Flow {flow.name} ({flow.sid}) [FLOW_ALIASES]"]
     values = {rule.name: getattr(rules, rule.name) for rule in fields(FlowPolicy)}
-    values["approvers"] = policy.holders(Permission.DECIDE, flow.sid)
+    values["approvers"] = policy.approvers(flow.sid)
     values["notify"] = policy.mentioned(flow.sid)
     sources = {**SOURCES, **rules.sources}
     if rules.notify is None:

@@ -136,9 +136,9 @@ class Policy:
         """
         rules = self.of_flow(flow_sid) if flow_sid else FlowRules()
         named = {person.slack_user_id} | person.groups
-        role = LEAST_ROLE.get(permission)
-        holds = role is None or any(RANK[held] >= RANK[role] for held in person.roles)
-        holders, setting = self.holders(permission), "ROLES"
+        role, held = LEAST_ROLE.get(permission), person.role
+        holds = role is None or (held is not None and RANK[held] >= RANK[role])
+        holders, setting = self.with_role[permission], "ROLES"
         lacks = Reason.ROLE_TOO_LOW if person.roles else Reason.NO_ROLE
         if permission is Permission.DECIDE and rules.approvers is not None:
             holders, setting = rules.approvers, rules.sources["approvers"]
@@ -156,30 +156,28 @@ class Policy:
             reason = lacks if person.doubt is None else Reason.UNKNOWN
         return Decision(reason, permission, holders, role, setting)
 
-    def holders(self, permission: Permission, flow_sid: str | None = None) -> tuple[str, ...]:
-        """Return the unique IDs of users and groups (or `"*"`) that have the permission.
+    @cached_property
+    def with_role(self) -> dict[Permission, tuple[str, ...]]:
+        """The IDs of the users and groups (or `"*"`) with a role that grants each permission."""
+        everybody = (EVERY_FULL_MEMBER,)
+        holders: dict[Permission, tuple[str, ...]] = dict.fromkeys(Permission, everybody)
+        for permission, least in LEAST_ROLE.items():
+            named = [self.roles.get(role, ()) for role in Role if RANK[role] >= RANK[least]]
+            holders[permission] = tuple(dict.fromkeys(chain(*named)))
+        return holders
 
-        For `DECIDE`, pass `flow_sid` to get those who can decide on that flow's requests.
-        """
-        approvers = self.of_flow(flow_sid).approvers if flow_sid else None
-        if permission is Permission.DECIDE and approvers is not None:
-            return approvers
-        least = LEAST_ROLE.get(permission)
-        if least is None:
-            return (EVERY_FULL_MEMBER,)
-        named = (self.roles.get(role, ()) for role in Role if RANK[role] >= RANK[least])
-        return tuple(dict.fromkeys(chain.from_iterable(named)))
+    def approvers(self, flow_sid: str) -> tuple[str, ...]:
+        """Return the IDs of the users and groups that can decide on a flow's requests."""
+        own = self.of_flow(flow_sid).approvers
+        return self.with_role[Permission.DECIDE] if own is None else own
 
+    @cached_property
     def groups(self) -> frozenset[str]:
-        """Return all user groups to which the settings grant a role or permission."""
-        lists = [*self.roles.values(), *self.approver_lists()]
+        """All user groups to which the settings grant a role or permission."""
+        holders = set(chain(*self.roles.values()))
         for policy in self.flow_policies.values():
-            lists += filter(None, (policy.automatic, policy.requesters))
-        return frozenset(holder for holder in chain(*lists) if holder.startswith("S"))
-
-    def approver_lists(self) -> list[tuple[str, ...]]:
-        """Return all lists of approvers that replace the approver role for some flows."""
-        return [policy.approvers for policy in self.flow_policies.values() if policy.approvers]
+            holders.update(policy.approvers or (), policy.automatic or (), policy.requesters or ())
+        return frozenset(holder for holder in holders if holder.startswith("S"))
 
     def of_flow(self, flow_sid: str) -> FlowRules:
         """Return a flow's rules. The flow's policy overrides the general policy and settings."""
@@ -204,4 +202,4 @@ class Policy:
             return rules.notify
         if rules.approvers is not None:
             return rules.approvers
-        return self.roles.get(Role.APPROVER) or self.holders(Permission.DECIDE)
+        return self.roles.get(Role.APPROVER) or self.with_role[Permission.DECIDE]

@@ -165,7 +165,7 @@ def _unapprovable(
 ) -> list[Finding]:
     """Return a finding if nobody could ask for changes to a flow, or nobody could approve them."""
     rules = policy.of_flow(flow_sid)
-    operators = _all_of(people, policy.holders(Permission.REQUEST))
+    operators = _all_of(people, policy.with_role[Permission.REQUEST])
     for key, listed in (("requesters", rules.requesters), ("auto", rules.automatic)):
         if listed and operators.isdisjoint(_all_of(people, listed)):
             sentence = (
@@ -174,7 +174,7 @@ def _unapprovable(
             )
             return [Finding(ROLES, "nobody_can_ask", sentence)]
     askers = operators & _all_of(people, rules.requesters or people)
-    approvers = _all_of(people, policy.holders(Permission.DECIDE, flow_sid))
+    approvers = _all_of(people, policy.approvers(flow_sid))
     own = 0 if policy.allow_self_approval else 1
     most = max((len(approvers) - own * (asker in approvers) for asker in askers), default=0)
     if most >= rules.approvals_needed:

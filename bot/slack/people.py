@@ -229,7 +229,7 @@ class People:
     ) -> Person:
         if stranger := self._stranger(user, team_ids):
             return Person(slack_user_id, user.name, stranger=stranger)
-        named = self.policy.groups()
+        named = self.policy.groups
         found = await asyncio.gather(*(self._group(group, fresh=fresh) for group in named))
         doubt = None
         groups = set[str]()
@@ -310,7 +310,8 @@ class People:
     async def lacks_access(self, person: Person) -> str | None:
         """Return a sentence saying that the person has no access, or None if they have access."""
         named = {person.slack_user_id, *person.groups}
-        if person.roles or any(named.intersection(ids) for ids in self.policy.approver_lists()):
+        policies = self.policy.flow_policies.values()
+        if person.roles or any(named.intersection(policy.approvers or ()) for policy in policies):
             return None
         doubt = f" {person.doubt}" if person.doubt else ""
         return f"You don't have access to Gatehouse yet. {await self.access_contact(person)}{doubt}"

@@ -65,7 +65,7 @@ async def deciders(bot: Parts, request: Request, holders: Sequence[str] | None =
     """Return the people and groups who can approve the request now, or those among `holders`."""
     policy, sid = bot.people.policy, request.flow.sid
     if holders is None:
-        holders = policy.holders(Permission.DECIDE, sid)
+        holders = policy.approvers(sid)
     requester = request.requester.slack_user_id
     counted = request.counted(policy.of_flow(sid).approvals_needed)
     return await bot.people.able(holders, Permission.DECIDE, sid, requester, counted)

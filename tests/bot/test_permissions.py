@@ -65,11 +65,11 @@ def test_a_doubt_grants_nothing_and_is_the_reason(permission, roles):
 
 
 def test_the_holders_are_everybody_with_the_role_or_a_higher_one_once():
-    assert POLICY.holders(Permission.DECIDE) == ("U0ADA", "S0APPROVERS", "U0ADAM")
-    assert POLICY.holders(Permission.SET_PLAN) == ("U0ADAM",)
-    assert POLICY.holders(Permission.READ)[0] == "*"
-    assert Policy().holders(Permission.ASK_FOR_HELP) == ("*",)
-    assert Policy({A: ("U1",), M: ("U1",)}).holders(Permission.DECIDE) == ("U1",)
+    assert POLICY.with_role[Permission.DECIDE] == ("U0ADA", "S0APPROVERS", "U0ADAM")
+    assert POLICY.with_role[Permission.SET_PLAN] == ("U0ADAM",)
+    assert POLICY.with_role[Permission.READ][0] == "*"
+    assert Policy().with_role[Permission.ASK_FOR_HELP] == ("*",)
+    assert Policy({A: ("U1",), M: ("U1",)}).with_role[Permission.DECIDE] == ("U1",)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_the_approvers_of_a_flow_may_nothing_else():
 
 def test_the_groups_of_a_policy_are_those_of_roles_and_flows():
     policy = Policy(ROLES, flow_policies={"FW1": FlowPolicy(("S0FLOW", "U0ADA"))})
-    assert policy.groups() == {"S0APPROVERS", "S0FLOW"}
+    assert policy.groups == {"S0APPROVERS", "S0FLOW"}
 
 
 def test_a_decision_names_the_setting_that_gives_the_right():

@@ -238,7 +238,7 @@ def test_approvers_of_a_flow_are_found_by_its_sid():
         }
     )
     assert settings.policy.of_flow(SID).approvers == ("U0ADA", "S0TEAM")
-    assert settings.policy.groups() == {"S0TEAM", "S0ADMINS"}
+    assert settings.policy.groups == {"S0TEAM", "S0ADMINS"}
     assert settings.policy.roles[Role.VIEWER] == ("*",)
 
 
