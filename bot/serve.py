@@ -70,7 +70,7 @@ class Service:
         self.app = slack_app(bot)
         self._migrated = asyncio.Event()
         self._is_slack_tried = False
-        self._pings = SingleFlight[str, str](READY_SECONDS, bot.clock.monotonic)
+        self._pings = SingleFlight(self._ping, READY_SECONDS, bot.clock.monotonic)
         self._socket: AsyncSocketModeHandler | None = None
         self._counts: Flights[str, None] = Flights()
         self.addresses: list[str] = []
@@ -82,7 +82,7 @@ class Service:
         """
         if not self._migrated.is_set():
             return "database"
-        if lacking := await self._pings.get("", self._ping):
+        if lacking := await self._pings.get(""):
             return lacking
         return self._bot.health.missing() if self._is_slack_tried else "slack"
 

@@ -97,27 +97,32 @@ class Flights(Generic[K, V]):
 
 
 class SingleFlight(Generic[K, V]):
-    """A cache for slow lookups that runs one lookup at a time per key.
+    """A cache for slow lookups with `load` that runs one lookup at a time per key.
 
     It keeps up to `size` values, each for so many seconds by `timer`. If a lookup fails, nothing is
     cached.
     """
 
-    def __init__(self, seconds: float, timer: Callable[[], float], size: int = 1) -> None:
+    def __init__(
+        self,
+        load: Callable[[K], Awaitable[V]],
+        seconds: float,
+        timer: Callable[[], float],
+        size: int = 1,
+    ) -> None:
+        self._load = load
         self._cache: TTLCache[K, V] = TTLCache(size, seconds, timer=timer)
         self._flights = Flights[K, V]()
 
-    async def get(self, key: K, load: Callable[[K], Awaitable[V]], *, fresh: bool = False) -> V:
+    async def get(self, key: K, *, fresh: bool = False) -> V:
         """Return the cached value, or load it if it isn't cached or `fresh` is True."""
         if not fresh:
             # Read only once: between `in` and `[]`, an entry could expire.
             value = self._cache.get(key)
             if value is not None:
                 return value
+        return await asyncio.shield(self._flights.start(key, self._load_and_cache))
 
-        async def load_and_cache(key: K) -> V:
-            value = await load(key)
-            self._cache[key] = value
-            return value
-
-        return await asyncio.shield(self._flights.start(key, load_and_cache))
+    async def _load_and_cache(self, key: K) -> V:
+        value = self._cache[key] = await self._load(key)
+        return value

@@ -59,7 +59,7 @@ class Home:
 
     def __post_init__(self) -> None:
         timer = self.bot.clock.monotonic
-        self._closest = SingleFlight[str, Sequence[Standing]](CLOSEST_SECONDS, timer)
+        self._closest = SingleFlight(self._find_closest, CLOSEST_SECONDS, timer)
 
     @property
     def kinds(self) -> dict[str, Kind]:
@@ -107,7 +107,7 @@ class Home:
     async def _home_of(self, person: Person) -> Mapping[str, Any]:
         user = person.slack_user_id
         people = self.bot.people
-        closest = await self._closest.get("", self._find_closest)
+        closest = await self._closest.get("")
         names = await self.directory.known()
         async with self.bot.database.read_only() as tx:
             now = await tx.now()

@@ -138,9 +138,11 @@ class People:
         seconds, timer = CACHE_SECONDS, clock.monotonic
         self._slack = slack
         self._database = database
-        self._users = SingleFlight[str, SlackUser](seconds, timer, size=10_000)
-        self._groups = SingleFlight[str, frozenset[str]](seconds, timer, size=1_000)
-        self._handles = SingleFlight[str, Mapping[str, str]](seconds, timer)
+        self._users = SingleFlight(slack.user, seconds, timer, size=10_000)
+        self._groups = SingleFlight(self._members, seconds, timer, size=1_000)
+        self._handles = SingleFlight[str, Mapping[str, str]](
+            lambda _: slack.group_handles(), seconds, timer
+        )
         self.policy = policy
         self.team_id: str | None = None
         self.bot_user_id: str | None = None
@@ -172,7 +174,7 @@ class People:
             UnknownPerson: Slack can't identify the person or doesn't respond.
         """
         try:
-            user = await self._user(slack_user_id, fresh=fresh)
+            user = await self._users.get(slack_user_id, fresh=fresh)
         except SlackError as error:
             log.warning("people.unknown", reason=error.sentence)
             if is_recorded:
@@ -205,7 +207,7 @@ class People:
                 return True
             for member in sorted(members.difference(besides)):
                 try:
-                    user = await self._user(member)
+                    user = await self._users.get(member)
                 except SlackError as error:
                     if is_not_found(error):
                         continue
@@ -362,7 +364,7 @@ class People:
             if holder.startswith("S"):
                 is_gone = await self._group(holder) == frozenset()
             elif holder != EVERY_FULL_MEMBER:
-                user = await self._user(holder)
+                user = await self._users.get(holder)
                 is_gone = self._stranger(user, (self.team_id,)) is not None
         except SlackError as error:
             is_gone = is_not_found(error)
@@ -374,8 +376,8 @@ class People:
             return "any full member"
         with suppress(SlackError):
             if not holder.startswith("S"):
-                return (await self._user(holder)).name
-            handles = await self._handles.get("", lambda _: self._slack.group_handles())
+                return (await self._users.get(holder)).name
+            handles = await self._handles.get("")
             return f"@{handles[holder]}" if holder in handles else f"the group {holder}"
         return holder
 
@@ -383,13 +385,10 @@ class People:
         """Return the actors' names by Slack user ID, leaving out actors that aren't people."""
         return {actor: await self.name(actor) for actor in actors if actor.startswith(("U", "W"))}
 
-    async def _user(self, slack_user_id: str, *, fresh: bool = False) -> SlackUser:
-        return await self._users.get(slack_user_id, self._slack.user, fresh=fresh)
-
     async def _group(self, group_id: str, *, fresh: bool = False) -> frozenset[str] | SlackError:
         """Return a group's members, an empty set for a deleted group, or the error on failure."""
         try:
-            return await self._groups.get(group_id, self._members, fresh=fresh)
+            return await self._groups.get(group_id, fresh=fresh)
         except SlackError as error:
             return error
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from bot.approvals.rules import Act, State
+from bot.errors import SlackUnreachable
 from bot.flows.aliases import Flows
 from bot.flows.rules.lists import Change
 from bot.permissions import Person, Policy, Role
@@ -56,11 +57,14 @@ class FakeUser:
 
 @dataclass
 class FakeSlackPeople:
-    """A fake Slack user directory."""
+    """A fake Slack user directory, which can't be asked about the people in `silent_about`."""
 
     groups: dict[str, frozenset[str]] = field(default_factory=dict)
+    silent_about: set[str] = field(default_factory=set)
 
     async def user(self, slack_user_id: str) -> FakeUser:
+        if slack_user_id in self.silent_about:
+            raise SlackUnreachable
         return FakeUser(NAMES.get(slack_user_id, slack_user_id))
 
     async def members(self, group_id: str) -> frozenset[str]:

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from bot.approvals.rules import Act, State
-from bot.errors import DatabaseUnavailable, SlackUnreachable
+from bot.errors import DatabaseUnavailable
 from bot.flows.rules.lists import CONFIRMED
 from bot.slack.messages.block_kit import Message
 from bot.store import audit, jobs, outbox
@@ -200,18 +200,18 @@ async def test_click_whose_answer_slack_refuses_is_decided_once(database, clock)
 async def test_click_that_slack_knows_nothing_of_is_followed_again(world):
     request = await world.ask("add welcome +1")
     job = await kept(world, request)
-    user, world.slack.user = world.slack.user, unreachable
+    world.slack.silent_about.add(ADA)
     replies = FakeReplies(takes=False)
     again = await clicks_of(world, replies)(job, Lease(world.database, "one", job))
     assert again == Again(world.clock.now() + timedelta(seconds=10), 1)
-    world.slack.user = user
+    world.slack.silent_about.clear()
     await clicks_of(world, replies)(job, Lease(world.database, "one", job))
     assert (await world.stored(request)).state is State.APPLYING
 
 
 async def test_click_that_slack_knows_nothing_of_is_followed_for_ten_minutes(world):
     job = await kept(world, await world.ask("add welcome +1"))
-    world.slack.user = unreachable
+    world.slack.silent_about.add(ADA)
     follow = clicks_of(world, FakeReplies(takes=False))
     for tries in (0, 6, 59):
         again = await follow(replace(job, tries=tries), Lease(world.database, "one", job))
@@ -226,17 +226,12 @@ async def test_click_is_retried_when_an_earlier_approver_is_unknown(database, cl
     await before.decide(Act.APPROVE, request, ABEL)
     world = World(database, clock, before.service, policy=policy)
     job = await kept(world, request)
-    user = world.slack.user
-
-    async def silent_about_abel(slack_user_id):
-        return await (unreachable if slack_user_id == ABEL else user)(slack_user_id)
-
-    world.slack.user = silent_about_abel
+    world.slack.silent_about.add(ABEL)
     replies = FakeReplies(takes=False)
     clicks, lease = clicks_of(world, replies), Lease(database, "one", job)
     assert await clicks(job, lease) == Again(clock.now() + timedelta(seconds=10), 1)
     assert "couldn't check a permission with Slack" in replies.said[0]
-    world.slack.user = user
+    world.slack.silent_about.clear()
     assert await clicks(job, lease) is None
     assert (await world.stored(request)).state is State.APPLYING
 
@@ -255,7 +250,3 @@ async def test_person_is_told_once_that_a_click_waits_for_the_database(world, mo
         world.clock.advance(jobs.LEASE_SECONDS + 1)
     (said,) = replies.said
     assert "Your click was saved" in said
-
-
-async def unreachable(slack_user_id: str) -> None:
-    raise SlackUnreachable
