@@ -61,9 +61,11 @@ class Message:
         The text also gets the small print in the blocks.
         """
         shown = self.slack_blocks or (section(self.text),)
-        small = [block["elements"] for block in blocks if block["type"] == "context"]
-        said = [*lines, *(element["text"] for elements in small for element in elements)]
-        return Message("\n".join((self.text, *said)), (*shown, *map(section, lines), *blocks))
+        said = [self.text, *lines]
+        for block in blocks:
+            if block["type"] == "context":
+                said += map(itemgetter("text"), block["elements"])
+        return Message("\n".join(said), (*shown, *map(section, lines), *blocks))
 
     def without_buttons(self) -> "Message":
         """Return a copy without buttons and menus."""
@@ -191,7 +193,7 @@ def button(
     """
     block: dict[str, Any] = {
         "type": "button",
-        "text": plain_text(label, BUTTON_CHARACTERS),
+        "text": plain_text(label),
         "action_id": action_id,
         "value": value,
     }

@@ -6,12 +6,12 @@ word joiner disables them. Slack doesn't document whether it decodes entities in
 (headers, buttons, table cells), so this module breaks up entities and replaces angle brackets.
 """
 
-import html
 import re
 from datetime import datetime
 from functools import lru_cache
 
 from bot import spelling
+from bot.slack.parse import escaped
 from bot.spelling import UNSEEN
 
 ELLIPSIS = "…"
@@ -62,12 +62,7 @@ def escape(value: str, limit: int = 300) -> str:
 
     The text looks the same, but can't create formatting, links or mentions.
     """
-    return _escape(value[: HEAD_TIMES * limit], limit)
-
-
-@lru_cache(REMEMBERED)
-def _escape(head: str, limit: int) -> str:
-    return _isolated(_escaped(_inert(head, limit)))
+    return _isolated(_inert(value[: HEAD_TIMES * limit], limit))
 
 
 def sentence(value: str, limit: int = 300) -> str:
@@ -75,14 +70,14 @@ def sentence(value: str, limit: int = 300) -> str:
 
     Unlike `escape`, this function isolates only the right-to-left parts of the text.
     """
-    shown = _escaped(_inert(value[: HEAD_TIMES * limit], limit))
+    shown = _inert(value[: HEAD_TIMES * limit], limit)
     return RIGHT_TO_LEFT_STRETCH.sub(rf"{FIRST_STRONG_ISOLATE}\g<0>{POP_ISOLATE}", shown)
 
 
 def code(value: str, limit: int = 300) -> str:
     """Return external text as a code span, which has no formatting and is easy to copy."""
     shown = _line(value[: HEAD_TIMES * limit], limit) or " "
-    return f"`{_isolated(_escaped(shown))}`"
+    return f"`{_isolated(escaped(shown))}`"
 
 
 def to_copy(line: str, limit: int) -> list[str]:
@@ -90,8 +85,8 @@ def to_copy(line: str, limit: int) -> list[str]:
     shown = UNSEEN.sub(VISIBLE_STAND_IN, spelling.tidy_identity(line)).replace(
         "```", 3 * STAND_IN_FOR_BACKTICK
     )
-    size = limit if len(_escaped(shown)) <= limit else limit // len("&amp;")
-    return [_escaped(shown[at : at + size]) for at in range(0, len(shown) or 1, size)]
+    size = limit if len(escaped(shown)) <= limit else limit // len("&amp;")
+    return [escaped(shown[at : at + size]) for at in range(0, len(shown) or 1, size)]
 
 
 def identity(value: str, limit: int | None = None) -> str:
@@ -101,9 +96,9 @@ def identity(value: str, limit: int | None = None) -> str:
     shortens the code span, so set it only where nobody makes a decision based on the identity.
     """
     shown = spelling.exactly(value)
-    span = f"`{_escaped(shorten(shown, limit) if limit else shown)}`"
-    is_foreign = any(not character.isascii() and character.isalpha() for character in value)
-    return f"{span} ({escape(value, READING_CHARACTERS)})" if is_foreign else span
+    span = f"`{escaped(shorten(shown, limit) if limit else shown)}`"
+    letters = "".join(filter(str.isalpha, value))
+    return span if letters.isascii() else f"{span} ({escape(value, READING_CHARACTERS)})"
 
 
 def plain(value: str, limit: int = 75) -> str:
@@ -119,17 +114,15 @@ def _plain(head: str, limit: int) -> str:
     return _isolated(shorten(shown, limit if shown.isascii() else limit - 2)) or "–"
 
 
+@lru_cache(REMEMBERED)
 def _inert(head: str, limit: int) -> str:
+    """Return markup that shows the text, and has no formatting, links or mentions."""
     shown = EMOJI.sub(":" + WORD_JOINER, _line(head, limit))
-    return FORMATTING.sub(lambda match: WORD_JOINER + match.group(), shown)
+    return escaped(FORMATTING.sub(rf"{WORD_JOINER}\g<0>", shown))
 
 
 def _line(head: str, limit: int) -> str:
     return shorten(tidy(head), limit).replace("`", STAND_IN_FOR_BACKTICK)
-
-
-def _escaped(value: str) -> str:
-    return html.escape(value, quote=False)
 
 
 def _isolated(value: str) -> str:
