@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -66,8 +67,8 @@ class Replies:
 
         async def send(version: Message) -> None:
             fields = {"response_type": "ephemeral", "replace_original": replace}
-            body = {**fields, **version.payload()}
-            await _retried(self._clock, lambda: self._post(response_url, body), tries)
+            post = partial(self._post, response_url, {**fields, **version.payload()})
+            await _retried(self._clock, post, tries)
 
         if response_url:
             error = await _refusal(in_plain_if_need_be(message, send))

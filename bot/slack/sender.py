@@ -88,11 +88,6 @@ class _Step:
     outgoing: Outgoing
     above: SentCard | None
 
-    @property
-    def now(self) -> datetime:
-        """The time at which the message was loaded."""
-        return self.waiting.at
-
 
 @dataclass
 class Sender:
@@ -158,36 +153,28 @@ class Sender:
         return None
 
     async def _send(self, step: _Step) -> datetime | None:
-        outgoing = step.outgoing
-        is_note = step.message.kind in self.notes
+        """Send the message. If that has to wait, return until when."""
+        outgoing, sent = step.outgoing, step.waiting.sent
         if outgoing.thread_of and step.above is None:
             # The thread doesn't exist until the card is in Slack.
-            return step.now + CARD_PAUSE
-        sent = step.waiting.sent
-        if sent is not None and not is_note:
+            return step.waiting.at + CARD_PAUSE
+        if step.message.kind in self.notes:
+            return await self._post_note(step, await outgoing.draw())
+        if sent is not None:
             may_edit_at = sent.sent_at + timedelta(seconds=outgoing.edit_seconds)
-            if may_edit_at > step.now:
+            if may_edit_at > step.waiting.at:
                 return may_edit_at
         message = await outgoing.draw()
-        if is_note:
-            return await self._post_note(step, message)
-        await self._show(step, message)
-        return None
-
-    async def _show(self, step: _Step, message: Message) -> None:
-        """Post or edit the card."""
-        sent = step.waiting.sent
-        channel_id = step.outgoing.channel_id
-        if sent is None:
-            await self._post(step, message)
-        elif sent.channel_id != channel_id:
+        if sent is not None and sent.channel_id == outgoing.channel_id:
+            await self._edit(step, message, sent)
+            return None
+        if sent is not None:
             # The old card goes first, because nothing updates it once the new place is stored.
-            moved = Message(f"This message is now in <#{channel_id}>.")
+            moved = Message(f"This message is now in <#{outgoing.channel_id}>.")
             with suppress(SlackRefused):
                 await self.slack.update(sent.channel_id, sent.message_ts, moved)
-            await self._post(step, message)
-        else:
-            await self._edit(step, message, sent)
+        await self._post(step, message)
+        return None
 
     async def _post(self, step: _Step, message: Message) -> None:
         """Post the card. If an earlier attempt might have reached Slack, also edit the card."""
@@ -203,7 +190,7 @@ class Sender:
         channel_id, message_ts = await self._to_slack(step, message, name)
         version = 0 if might_be_posted else step.message.id
         digest = "" if might_be_posted else message.digest
-        card = SentCard(key, channel_id, message_ts, version, step.now, digest)
+        card = SentCard(key, channel_id, message_ts, version, step.waiting.at, digest)
         # Store the location first, so that the card isn't posted again after a failed edit.
         is_stored = await self._record(step, card, sent)
         if is_stored and might_be_posted:
@@ -226,7 +213,9 @@ class Sender:
                 # Where nothing can be edited, what was posted just now would be posted again.
                 if error.error not in NOT_EDITABLE:
                     raise
-        shown = replace(sent, version=step.message.id, sent_at=step.now, digest=message.digest)
+        shown = replace(
+            sent, version=step.message.id, sent_at=step.waiting.at, digest=message.digest
+        )
         await self._record(step, shown, sent)
 
     async def _record(self, step: _Step, card: SentCard, read: SentCard | None) -> bool:
@@ -244,7 +233,7 @@ class Sender:
         return is_stored
 
     async def _post_note(self, step: _Step, message: Message) -> datetime | None:
-        created_at = step.message.created_at or step.now
+        created_at = step.message.created_at or step.waiting.at
         failure = None
         try:
             # Keep the name that earlier versions used, so that their posts aren't repeated.
@@ -254,9 +243,9 @@ class Sender:
             log.warning("outbox.refused", error=failure)
             # A message that is dropped doesn't delay later ones, such as a reposted card.
             gone_for_good = UNREACHABLE_PEOPLE | (PLACE_GONE if step.above else frozenset())
-            age = step.now - created_at
+            age = step.waiting.at - created_at
             if failure not in gone_for_good and age < GIVE_UP_AFTER:
-                return step.now + min(max(age / 2, SHORTEST_PAUSE), LONGEST_PAUSE)
+                return step.waiting.at + min(max(age / 2, SHORTEST_PAUSE), LONGEST_PAUSE)
         async with self.database.transaction() as tx:
             await self._mark(tx, step, failure)
         return None
@@ -277,7 +266,7 @@ class Sender:
     async def _mark(self, tx: Transaction, step: _Step, failure: str | None = None) -> None:
         """Mark the message as sent, and finish the job if no other message was waiting."""
         if failure:
-            await outbox.mark_sent(tx, [step.message.id], step.now, failure)
-        await outbox.mark_sent(tx, step.handled, step.now)
+            await outbox.mark_sent(tx, [step.message.id], step.waiting.at, failure)
+        await outbox.mark_sent(tx, step.handled, step.waiting.at)
         if step.message is step.waiting.messages[-1]:
             await step.lease.finish(tx)
