@@ -163,12 +163,11 @@ class People:
         team_ids: Iterable[str | None] = (),
         *,
         fresh: bool = False,
-        is_recorded: bool = True,
     ) -> Person:
         """Look up a person. `team_ids` are the workspace IDs in the Slack payload.
 
-        If `fresh` is True, don't use cached people and groups. A failure is recorded in the audit
-        log unless `is_recorded` is False.
+        A failure is recorded in the audit log. `fresh` is for somebody other than the person who
+        acts now: cached people and groups aren't used, and a failure isn't recorded.
 
         Raises:
             UnknownPerson: Slack can't identify the person or doesn't respond.
@@ -177,7 +176,7 @@ class People:
             user = await self._users.get(slack_user_id, fresh=fresh)
         except SlackError as error:
             log.warning("people.unknown", reason=error.sentence)
-            if is_recorded:
+            if not fresh:
                 await self.record_refusal(slack_user_id, "anything", {"reason": Reason.UNKNOWN})
             raise UnknownPerson(
                 f"I couldn't verify who you are, so I didn't do anything. {advice_after(error)}"
@@ -305,9 +304,19 @@ class People:
         why = _reason_of(person, decision)
         if decision.reason is Reason.STRANGER:
             return why
-        if decision.reason is Reason.NO_ROLE and EVERY_FULL_MEMBER not in decision.holders:
-            return f"{why} {await self.access_contact(person)}"
-        return f"{why} {await self._who(decision, person)}"
+        if EVERY_FULL_MEMBER in decision.holders:
+            who = "All full members of this workspace have this permission, but guests don't."
+        elif decision.reason is Reason.NO_ROLE:
+            who = await self.access_contact(person)
+        elif names := await self._names(decision.holders, person):
+            who = f"People with this permission: {_listed(names)}."
+        else:
+            nobody = "Nobody else" if person.slack_user_id in decision.holders else "Nobody"
+            who = (
+                f"{nobody} has this permission yet. Whoever runs Gatehouse can assign it (setting"
+                f" {decision.setting})."
+            )
+        return f"{why} {who}"
 
     async def lacks_access(self, person: Person) -> str | None:
         """Return a sentence saying that the person has no access, or None if they have access."""
@@ -327,18 +336,6 @@ class People:
                 verb = "manages" if len(names) == 1 else "manage"
                 return f"{_listed(names)} {verb} access."
         return "Whoever runs Gatehouse manages access."
-
-    async def _who(self, decision: Decision, person: Person) -> str:
-        """Return a sentence naming everyone else who has the permission."""
-        if EVERY_FULL_MEMBER in decision.holders:
-            return "All full members of this workspace have this permission, but guests don't."
-        if names := await self._names(decision.holders, person):
-            return f"People with this permission: {_listed(names)}."
-        nobody = "Nobody else" if person.slack_user_id in decision.holders else "Nobody"
-        return (
-            f"{nobody} has this permission yet. Whoever runs Gatehouse can assign it (setting"
-            f" {decision.setting})."
-        )
 
     async def named(self, ids: Iterable[str]) -> str:
         """List people and groups by name, without notifying them."""

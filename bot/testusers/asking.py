@@ -111,7 +111,7 @@ async def ask_for(bot: Parts, program: Program, requested: ChangeRequest) -> Ask
         Refused: The program or its owner can't ask for this.
     """
     people = bot.people
-    owner = await people.find(program.owner, (people.team_id,), fresh=True, is_recorded=False)
+    owner = await people.find(program.owner, (people.team_id,), fresh=True)
     now = await bot.database.now()
     wishes = await _wishes(bot, owner, requested, now)
     flow = find_flow(requested.flow, bot.flows.sids)

@@ -221,7 +221,7 @@ async def _find(bot: Parts, slack_user_id: str) -> Person | None:
     # Requests don't record a workspace, so people are looked up in the bot's workspace.
     teams = (people.team_id,)
     try:
-        person = await people.find(slack_user_id, teams, fresh=True, is_recorded=False)
+        person = await people.find(slack_user_id, teams, fresh=True)
         return await people.find(slack_user_id, teams) if person.doubt else person
     except UnknownPerson as error:
         if is_not_found(error.__cause__):
