@@ -6,6 +6,7 @@ commands all use these definitions.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from bot.errors import UsageError
 from bot.permissions import Permission
@@ -67,24 +68,25 @@ class Command:
         """Return the usage of one form, or of all forms if no kind is given."""
         if kind is None:
             return f"{self.name} {self.usage_hint[1:-1]}"
-        return f"{self.name} {self._form(kind).arguments}".rstrip()
+        return f"{self.name} {self._forms[kind].arguments}".rstrip()
 
     def example(self, kind: str | None = None) -> str:
         """Return an example of the given form, or the first example if no kind is given."""
-        forms = [self._form(kind)] if kind else self.forms
+        forms = [self._forms[kind]] if kind else self.forms
         example = next((form.example for form in forms if form.example), "")
         return f"{self.name} {example}".rstrip()
 
     def permission(self, kind: str) -> Permission:
         """Return the permission that a form requires, or raise KeyError for an unknown form."""
-        return Permission.ASK_FOR_HELP if kind == HELP else self._form(kind).permission
+        return Permission.ASK_FOR_HELP if kind == HELP else self._forms[kind].permission
 
     def misuse(self, sentence: str, kind: str | None = None) -> UsageError:
         """Return an error with the problem, the form's usage, and an example."""
         return UsageError(sentence, self.usage(kind), self.example(kind), kind)
 
-    def _form(self, kind: str) -> Form:
-        return {form.kind: form for form in self.forms}[kind]
+    @cached_property
+    def _forms(self) -> dict[str, Form]:
+        return {form.kind: form for form in self.forms}
 
 
 READ = Permission.READ
