@@ -170,8 +170,13 @@ def _parsed(request: web.Request, body: str) -> AsyncBoltRequest | None:
             form = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=MOST_FIELDS))
             is_command = "payload" not in form and not form.keys().isdisjoint(COMMAND_FIELDS)
             payload = form if is_command else _json(form["payload"])
-        if not (is_command or _is_whole(payload)):
-            return None
+        if not is_command:
+            name = reduce(getitem, NAME_AT.get(payload["type"], ("type",)), payload)
+            view, event = payload.get("view"), payload.get("event")
+            is_readable = isinstance(view, dict | None) and isinstance(event, dict | None)
+            # With a field `command`, Bolt would take the payload for a slash command.
+            if "command" in payload or not is_readable or not isinstance(name, str):
+                return None
         parsed = slack_request(payload, {**request.headers}, body)
         for read in BOLT_READS:
             read(parsed.body)
@@ -179,15 +184,3 @@ def _parsed(request: web.Request, body: str) -> AsyncBoltRequest | None:
         log.warning("slack.malformed", error=type(error).__name__)
         return None
     return parsed
-
-
-def _is_whole(payload: Mapping[str, Any]) -> bool:
-    """Return True if a payload has the name by which Bolt finds its listener.
-
-    With a field `command`, Bolt would take the payload for a slash command. If a field that Bolt
-    reads is missing, raise an error.
-    """
-    name = reduce(getitem, NAME_AT.get(payload["type"], ("type",)), payload)
-    parts = [payload.get("view"), payload.get("event")]
-    is_readable = all(part is None or isinstance(part, dict) for part in parts)
-    return "command" not in payload and is_readable and isinstance(name, str)

@@ -176,8 +176,8 @@ class Listening:
     ) -> str:
         """Do the work and show its answer or error. Return an outcome such as `ok`."""
         name = name_of(body)
-        is_below = payloads.hidden(payloads.part(body, "view"), "below")
-        place = AnswerAt.BELOW if is_below else needs.place
+        view = payloads.part(body, "view")
+        place = AnswerAt.BELOW if payloads.hidden(view, "below") else needs.place
         user_id = payloads.user_id(body)
         if respond is None:
             url = payloads.response_url(body)
@@ -193,7 +193,7 @@ class Listening:
         seconds = round(self._bot.clock.monotonic() - started, 3)
         log.info("answered", name=name, outcome=outcome, seconds=seconds)
         self._bot.metrics.count_command(name, outcome)
-        if payloads.is_from_home(body):
+        if payloads.text(view, "type") == "home":
             with suppress(DatabaseUnavailable):
                 await self._bot.home.open(user_id)
         return outcome

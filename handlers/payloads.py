@@ -12,7 +12,7 @@ from typing import Any
 Body = Mapping[str, Any]
 NUL = "\0"
 MARK = "\ufffd"
-_UNSTORABLE = re.compile(f"[{NUL}\ud800-\udfff]")
+UNSTORABLE = re.compile(f"[{NUL}\ud800-\udfff]")
 
 
 def part(body: Body, name: str) -> Body:
@@ -24,7 +24,7 @@ def part(body: Body, name: str) -> Body:
 def text(body: Body, name: str) -> str:
     """Return a payload's string with this name."""
     value = body.get(name)
-    return _storable(value) if isinstance(value, str) else ""
+    return UNSTORABLE.sub(MARK, value) if isinstance(value, str) else ""
 
 
 def user_id(body: Body) -> str:
@@ -52,11 +52,6 @@ def channel_id(body: Body) -> str:
     return found or text(body, "channel_id")
 
 
-def channel_name(body: Body) -> str:
-    """Return the name of the channel that the payload is from."""
-    return text(part(body, "channel"), "name") or text(body, "channel_name")
-
-
 def response_url(body: Body) -> str:
     """Return the URL for the answer. A form has the URL of the message that it was opened from."""
     return text(body, "response_url") or hidden(part(body, "view"), "reply_to")
@@ -72,11 +67,6 @@ def value(body: Body) -> str:
     """Return a button's value, a menu's choice, or the text typed into a type-ahead."""
     source = clicked(body) or body
     return text(source, "value") or text(part(source, "selected_option"), "value")
-
-
-def is_from_home(body: Body) -> bool:
-    """Return True for a click in the Home tab."""
-    return text(part(body, "view"), "type") == "home"
 
 
 def typed(view: Body, block_id: str) -> str:
@@ -98,8 +88,4 @@ def hidden(view: Body, name: str) -> str:
         data = json.loads(metadata) if isinstance(metadata, str) else None
     except (ValueError, RecursionError):
         return ""
-    return _storable(str(data.get(name, ""))) if isinstance(data, dict) else ""
-
-
-def _storable(found: str) -> str:
-    return _UNSTORABLE.sub(MARK, found)
+    return UNSTORABLE.sub(MARK, str(data.get(name, ""))) if isinstance(data, dict) else ""

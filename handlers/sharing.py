@@ -29,7 +29,9 @@ def with_share(message: Message, command: str, body: Body) -> Message:
     channel_id = payloads.channel_id(body)
     # The answer's ID makes sure that it's shared only once.
     value = f"{secrets.token_hex(8)} {command}"
-    is_direct = channel_id.startswith("D") or payloads.channel_name(body).startswith("mpdm-")
+    channel = payloads.part(body, "channel")
+    name = payloads.text(channel, "name") or payloads.text(body, "channel_name")
+    is_direct = channel_id.startswith("D") or name.startswith("mpdm-")
     if not channel_id or is_direct or len(value) > block_kit.VALUE_CHARACTERS:
         return message
     share = block_kit.button("Share in channel", ids.SHARE, value)
