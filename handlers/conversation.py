@@ -121,7 +121,7 @@ def command_in(written: str, bot_user_id: str | None) -> tuple[str, str]:
 
     The bot's mention in front of it, formatting, and characters that can't be seen are left out.
     """
-    mention = rf"(?:<@{bot_user_id}(?:\|[^<>]*)?>|@gatehouse\b)[:,]?"
+    mention = rf"([*_~`]*)(?:<@{bot_user_id}(?:\|[^<>]*)?>|@gatehouse\b)[:,]?\1[:,]?"
     # A quotation begins with `>`, and an entry of a list with a bullet.
     ahead = re.compile(rf"\A(?:{mention}|&gt;|•)", re.IGNORECASE)
     typed = written
@@ -144,6 +144,8 @@ def unwrapped(text: str) -> str:
         return text
     inside = match[3]
     may_belong = any(":" in word or word.startswith("@") for word in inside.split()[-1:])
+    # Behind Slack's markup of an address or a number, marks never belong to an identity.
+    may_belong &= not inside.rstrip("*_~`").endswith(">")
     return text if may_belong and match[2] != "`" else inside
 
 

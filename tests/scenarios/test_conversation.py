@@ -55,6 +55,29 @@ async def test_formatting_never_makes_another_command(world):
     assert world.slack.workspace.dm(OTTO)[-1].buttons == ["/testusers remove welcome chat:ada_"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "*testusers add welcome <mailto:ada@example.com|ada@example.com>*",
+        "*_testusers add welcome <mailto:ada@example.com|ada@example.com>_*",
+        "*<@U0GATEHOUSE>* testusers add welcome ada@example.com",
+        "*<@U0GATEHOUSE|gatehouse>:* _testusers_ add welcome ada@example.com",
+    ],
+)
+async def test_formatting_around_markup_and_mentions_is_no_part_of_a_command(world, text):
+    event = {
+        "type": "message",
+        "channel": world.slack.workspace.direct(OTTO).id,
+        "channel_type": "im",
+        "user": OTTO,
+        "text": text,
+        "ts": "1.000001",
+    }
+    await world.slack.event(OTTO, event)
+    (said,) = await world.slack.until(lambda: answers(world, OTTO))
+    assert "add `ada@example.com` to *welcome*" in said
+
+
 async def test_first_word_that_is_nearly_a_command_is_offered(world):
     for text, offered in (
         ("limits", ["/ratelimits"]),
