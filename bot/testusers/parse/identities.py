@@ -30,8 +30,10 @@ _CHAT = re.compile(rf"[a-z][a-z0-9+.-]*:([^\s;{DOUBLE_QUOTES}]+)", re.IGNORECASE
 # The addresses of web pages, mailboxes and telephones look like chat addresses.
 _NO_CHAT = re.compile(
     rf"(?:{'|'.join(sorted(KEYWORDS))}"
-    r"|(?:\S*:)?(?:https?|wss?|s?ftps?|file|slack|www|mailto|e-?mail|mms|smsto|sms|tel|telephone"
-    r"|phone|mobile|callto|fax)):",
+    r"|(?:\S*:)?(?:https?|wss?|s?ftps?|file|slack|www|mailto|(?:e-?)?mail|mms|smsto|sms|tel|mob"
+    r"|telephone|phone|mobile|cell(?:phone)?|facetime(?:-audio)?|callto|fax)\.?):"
+    # An address with a port, such as `example.com:8080/home`.
+    r"|(?:localhost|(?=[^\s:]*\.)[^\s:]*):[0-9]",
     re.IGNORECASE,
 )
 _GAP = rf"(?:[^\S\r\n]|[().{LONG_DASHES}/-])*+"
