@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bot.flows.rules.identities import identity_problem
 from bot.spelling import DOUBLE_QUOTES, SINGLE_QUOTES
 from bot.testusers.parse.command import ChangeRequest, parse_form
-from bot.testusers.parse.form import Prefilled, as_line
+from bot.testusers.parse.form import Prefilled, as_line, moment
 
 
 def typed(identities: str) -> Prefilled:
@@ -29,6 +29,18 @@ def test_decoration_around_numbers_is_ignored() -> None:
 )
 def test_line_in_quotation_marks_is_exact(line: str) -> None:
     assert parse_form(typed(line)) == ChangeRequest("add", "welcome", ("\u202a+1\u202c",))
+
+
+@pytest.mark.parametrize("seconds", ["-5", "abc", "0", "1.5"])
+def test_a_date_that_cannot_be_read_is_long_over(seconds: str) -> None:
+    assert moment(seconds) == datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("seconds", ["99999999999999", "9" * 5000])
+def test_a_date_after_the_end_of_the_calendar_is_far_away(seconds: str) -> None:
+    at = moment(seconds)
+    assert at is not None
+    assert at.year > 5000
 
 
 @pytest.mark.parametrize("line", ['"+1', '+1"', "John Smith", "because demo"])

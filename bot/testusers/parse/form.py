@@ -90,5 +90,10 @@ def as_line(identity: str) -> str:
 
 
 def moment(seconds: str) -> datetime | None:
-    """Return the time from a date picker (seconds since 1970), or None if it's empty."""
-    return datetime.fromtimestamp(int(seconds), UTC) if seconds.isdecimal() else None
+    """Return the time from a date picker (seconds since 1970), or None if it's empty.
+
+    Times that can't be read are in 1970, so that they're refused and don't mean access forever.
+    """
+    if not seconds:
+        return None
+    return datetime.fromtimestamp(int(seconds[:11]) if seconds.isdecimal() else 0, UTC)
