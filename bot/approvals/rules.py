@@ -23,10 +23,11 @@ from enum import StrEnum
 from itertools import chain
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
 from bot.approvals.times import parse_duration, spell_duration
 from bot.ids import ChannelId, NamedIds
+from bot.spelling import one_line
 
 
 class State(StrEnum):
@@ -175,6 +176,7 @@ def _seconds(value: object) -> int:
 Duration = Annotated[int, BeforeValidator(_seconds)]
 # pydantic would otherwise take `true` for 1.
 Number = Annotated[int, Field(strict=True)]
+Sentence = Annotated[str, Field(max_length=150), AfterValidator(one_line), Field(min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -215,7 +217,7 @@ class FlowPolicy:
     requesters: NamedIds | None = None
     channel: ChannelId | None = None
     reason: Literal["required"] | None = None
-    warning: Annotated[str, Field(min_length=1, max_length=150)] | None = None
+    warning: Sentence | None = None
 
     @property
     def automatic(self) -> tuple[str, ...] | None:

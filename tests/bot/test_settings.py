@@ -118,6 +118,8 @@ MISTAKES = [
     ("FLOW_POLICIES", f'{{"{SID}": {{"approvers": ["*"]}}}}', "can't be *"),
     ("FLOW_POLICIES", '{"*": {"reason": "wanted"}}', "reason: “wanted” must be 'required'"),
     ("FLOW_POLICIES", f'{{"*": {{"warning": "{"x" * 151}"}}}}', "must have at most 150 characters"),
+    ("FLOW_POLICIES", '{"*": {"warning": " "}}', "must not be empty"),
+    ("FLOW_POLICIES", '{"*": {"warning": "\\u200b"}}', "must not be empty"),
     (
         "FLOW_POLICIES",
         '{"*": {"longest": "soon"}}',
