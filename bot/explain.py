@@ -53,11 +53,12 @@ async def explain_policy(settings: Settings, typed_flow: str, typed_person: str 
 async def explain(people: People, flow: Flow, slack_user_id: str | None) -> list[str]:
     """Return lines that list the flow's rules and say whether the person can approve requests.
 
-    The rules have the names that they have in `FLOW_POLICIES`. Each line ends in its setting.
+    The rules have the names that they have in `FLOW_POLICIES`. Each line ends in its setting, but
+    a flow without an alias has none.
     """
     policy = people.policy
     rules = policy.of_flow(flow.sid)
-    lines = [f"Flow {flow.name} ({flow.sid}) [FLOW_ALIASES]"]
+    lines = [f"Flow {flow.name} ({flow.sid}) [FLOW_ALIASES]" if flow.alias else f"Flow {flow.sid}"]
     values = {rule.name: getattr(rules, rule.name) for rule in fields(FlowPolicy)}
     values["approvers"] = policy.approvers(flow.sid)
     values["notify"] = policy.mentioned(flow.sid)

@@ -126,6 +126,12 @@ async def test_person_may_be_named_or_left_out(with_policies) -> None:
     assert set(rules.splitlines()) < set(out.splitlines())
 
 
+async def test_a_flow_without_an_alias_is_in_no_setting(with_policies) -> None:
+    sid = "FW00000000000000000000000000000009"
+    _, out = await run(with_policies, "policy", "explain", sid)
+    assert out.splitlines()[0] == f"Flow {sid}"
+
+
 @pytest.mark.parametrize(
     ("flow", "user", "said"),
     [
