@@ -84,6 +84,14 @@ async def test_the_same_request_is_not_made_again_while_it_is_being_applied(worl
     assert world.cards() == [card]
 
 
+async def test_the_same_request_in_another_spelling_is_not_made_again(world):
+    card = await world.asked(f"add welcome {SPELLINGS[0]} for 2h")
+    answer = await world.ask(OTTO, "/testusers", f"add welcome {SPELLINGS[1]} for 120m")
+    assert "You already asked for this" in answer.all_text
+    assert f"add `{SPELLINGS[0]}` to *welcome*" in answer.all_text
+    assert world.cards() == [card]
+
+
 async def test_of_two_equal_requests_the_one_that_made_the_change_keeps_it(world):
     first = await world.asked("add welcome +15550100")
     second = await world.asked("add welcome +15550100", by=ADA)

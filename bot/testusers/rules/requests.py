@@ -244,7 +244,7 @@ class Request:
     def asked(self) -> object:
         """What was asked for, and how, for comparing requests."""
         people = {
-            (person.identity, person.wants, person.asked_end, person.asked_seconds)
+            (plain(person.identity), person.wants, person.asked_end, person.asked_seconds)
             for person in self.people
         }
         words = self.requested
