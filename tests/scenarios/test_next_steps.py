@@ -264,6 +264,29 @@ async def test_a_confirmation_dialog_names_its_change(world):
     assert dialogs_of(card) == {"Undo": "This asks to remove +15550100 from welcome."}
 
 
+@pytest.mark.parametrize(
+    ("text", "undo"),
+    [
+        ("remove welcome +15550100", "add +15550100 to welcome"),
+        ("add welcome +15550100 for 5h", "restore the earlier end date of +15550100 on welcome"),
+    ],
+)
+async def test_the_dialog_of_undo_gives_no_access_whose_end_has_passed(world, text, undo):
+    await world.applied("add welcome +15550100 for 2h")
+    card = await world.applied(text)
+    passed = "(unless the earlier end date has passed)"
+    assert dialogs_of(card) == {"Undo": f"This asks to {undo} {passed}."}
+
+
+async def test_a_click_that_met_a_service_in_trouble_can_be_tried_again(world):
+    card = await world.applied("add welcome +15550100")
+    fault = world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="GET"))
+    answer = await world.click(OTTO, card, "Undo")
+    assert answer.buttons == ["Try again"]
+    fault.lift()
+    assert "Sent to" in (await world.click(OTTO, answer, "Try again")).all_text
+
+
 async def test_undo_answers_with_a_link_to_its_card(world):
     await world.ask(OTTO, "/testusers", "add welcome +15550100")
     (card,) = world.cards()

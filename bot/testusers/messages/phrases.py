@@ -199,14 +199,16 @@ def undo_in_plain(request: Request) -> str:
     """Describe what undoing a request would do, without markup: `remove +1, +2 from welcome`."""
     groups = dict[str, list[str]]()
     for person in request.people:
-        does = "restore the earlier end date of {} on" if person.was_listed else "remove {} from"
+        does = (
+            "restore the earlier end date of {} on {}" if person.was_listed else "remove {} from {}"
+        )
         if person.wants is Wants.REMOVE:
-            does = "add {} to"
+            does = "add {} to {}"
+        if person.earlier_end:
+            does += " (unless the earlier end date has passed)"
         if person.stands:
             groups.setdefault(does, []).append(person.spelling)
-    clauses = list[str]()
-    for does, people in groups.items():
-        clauses.append(f"{does.format(in_plain(people))} {request.flow.name}")
+    clauses = [does.format(in_plain(people), request.flow.name) for does, people in groups.items()]
     return " and ".join(clauses)
 
 
