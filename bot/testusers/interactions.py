@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from bot.approvals.rules import Act
 from bot.errors import DatabaseUnavailable, GatehouseError, UnknownPerson
-from bot.slack.messages import replies
+from bot.slack.messages import ids, replies
 from bot.slack.messages.block_kit import Message
 from bot.slack.received_events import taking_in
 from bot.store import jobs
@@ -117,9 +117,9 @@ async def _answer(
     act = interaction.act
     name = f"testusers.{act}"
     outcome = "ok"
+    shown = ShownRequest(interaction.request_id, interaction.version)
     try:
         person = await bot.people.find(interaction.slack_user_id, interaction.team_ids)
-        shown = ShownRequest(interaction.request_id, interaction.version)
         if act is Act.UNDO:
             message = await answer_to(bot, person, await undo(bot, person, shown))
         else:
@@ -129,6 +129,8 @@ async def _answer(
         raise
     except GatehouseError as error:
         message = replies.sorry(error)
+        if error.is_passing:
+            message = replies.with_retry(message, f"{ids.TESTUSERS_ACT}{act}", shown.value())
         outcome = error.outcome
     except Exception:
         log.exception("click.broken", name=name, reference=reference)
