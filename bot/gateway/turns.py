@@ -127,7 +127,7 @@ class Turns:
         # If this task is canceled just after the grant, the unused reservation expires by itself.
         reservation = await granted
         try:
-            async with self.guard.granted(request, reservation) as call:
+            async with self.guard.granted(reservation) as call:
                 yield call
         finally:
             # The response may have freed a slot earlier than expected, so ask the ledger again.

@@ -91,15 +91,14 @@ class Guard:
                 raise decline_error(result, key)
             await self.clock.sleep(min(left, LOOK_AGAIN_SECONDS))
             result = await self.reserve(request)
-        async with self.granted(request, result) as call:
+        async with self.granted(result) as call:
             yield call
 
     @asynccontextmanager
-    async def granted(
-        self, request: CallRequest, reservation: Reservation
-    ) -> AsyncIterator["_Call"]:
+    async def granted(self, reservation: Reservation) -> AsyncIterator["_Call"]:
         """Yield a reserved call. When the context ends, record the call's outcome."""
-        call = _Call(reservation, request, self.clock)
+        call = _Call(reservation, self.clock)
+        request = reservation.request
         error: BaseException | None = None
         try:
             yield call
@@ -112,7 +111,7 @@ class Guard:
             except DatabaseUnavailable as away:
                 log.warning("quota.not_settled", key=str(request.key), reason=away.sentence)
                 # Raise the error for a probe, because its job can retry.
-                if reservation.is_probe and not isinstance(error, asyncio.CancelledError):
+                if request.is_probe and not isinstance(error, asyncio.CancelledError):
                     raise
 
     async def reserve(self, request: CallRequest) -> Reservation | NotNow:
@@ -137,9 +136,8 @@ class Guard:
         return result
 
     async def _reserve(self, request: CallRequest) -> Reservation | NotNow:
-        is_probe = request.cause.call_class is CallClass.PROBE
-        opened = self.database.transaction() if is_probe else self.database.autocommit()
-        async with opened as tx:
+        opened = self.database.transaction if request.is_probe else self.database.autocommit
+        async with opened() as tx:
             # Like the database's clock, this clock keeps running while the machine sleeps.
             asked_at = self.clock.since_boot()
             return await quotas.reserve(tx, request, asked_at, self._database_clock.agrees)
@@ -179,17 +177,17 @@ class Guard:
                 self.tasks.start(self._go_on_writing(), "refusals")
                 raise
             return
-        is_probe = call.reservation.is_probe
+        request = call.reservation.request
         is_whole = call.is_whole(error)
         # These take several statements that belong together.
-        is_joint = is_probe or call.request.cause.write is not None
+        is_joint = request.is_probe or request.cause.write is not None
         if is_joint or call.was_never_sent(error) or (is_whole and call.limits is not None):
             opened = self.database.transaction if is_joint else self.database.autocommit
             async with opened() as tx:
                 await self._record(tx, call, error)
-                if is_probe:
+                if request.is_probe:
                     passed = error is None and is_whole
-                    await incidents.probed(tx, call.request.key, self.terms, passed=passed)
+                    await incidents.probed(tx, request.key, self.terms, passed=passed)
         elif is_whole:
             await self._settling.add(call)
 
@@ -197,19 +195,19 @@ class Guard:
         reservation = call.reservation
         if call.limits is not None:
             now = (await tx.now()).timestamp()
-            unsure = reservation.in_use.concurrent
+            unsure = reservation.account.in_use.concurrent
             reported = reported_day(call.limits, now, reservation.number, unsure)
             if reported is not None:
                 await quotas.note_reported(tx, reservation, reported)
         if call.refusal is not None:
             # Record the refusal first, while the call still counts as running.
-            await incidents.refused(tx, call.request, reservation, call.refusal, call.age())
+            await incidents.refused(tx, reservation, call.refusal, call.age())
         if call.was_never_sent(error):
             await quotas.give_back(tx, reservation)
         elif call.refusal is not None or call.is_whole(error):
             await quotas.settle(tx, [(reservation, call.age())])
-        if call.request.cause.write is not None:
-            await record_write(tx, reservation.organization, reservation.number, call.status)
+        if reservation.request.cause.write is not None:
+            await record_write(tx, reservation.account.id, reservation.number, call.status)
 
     async def _write_refusals(self) -> None:
         if not self._unwritten:
@@ -235,7 +233,6 @@ class _Call(Permit):
     """A granted call and its outcome, which is recorded when the call ends."""
 
     reservation: Reservation
-    request: CallRequest
     clock: Clock
     limits: ReportedLimits | None = None
     refusal: RateLimited | None = None

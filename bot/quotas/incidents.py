@@ -23,7 +23,7 @@ from bot.quotas.rules.use import Standing
 from bot.quotas.store import accounts, incidents
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.accounts import COLUMNS
-from bot.quotas.store.ledger import CallRequest, Reservation
+from bot.quotas.store.ledger import Reservation
 from bot.services.calls import PROBE, CallCause
 from bot.services.errors import RateLimited, ServiceError
 from bot.slack.messages.block_kit import Message
@@ -45,18 +45,15 @@ LATE_SECONDS = 600.0
 
 
 async def refused(
-    tx: Transaction,
-    request: CallRequest,
-    reservation: Reservation,
-    error: RateLimited,
-    seconds_ago: float,
+    tx: Transaction, reservation: Reservation, error: RateLimited, seconds_ago: float
 ) -> None:
     """Pause the organization's calls after a 429, update the incident, and schedule a probe."""
+    request = reservation.request
     account = await accounts.load_locked(tx, request.key, request.terms)
     code = code_of(request.key, error)
     at = account.now - seconds_ago
-    is_probe = reservation.is_probe
-    blocks = account.blocks.refused(code, at, probe=is_probe, told_seconds=error.retry_after)
+    told = error.retry_after
+    blocks = account.blocks.refused(code, at, probe=request.is_probe, told_seconds=told)
     detail = await _learn(tx, account, reservation, error, at)
     await incidents.count_one(tx, account.id, code, detail, at, reservation.at)
     await _become(tx, account, blocks)
@@ -75,7 +72,7 @@ async def _learn(
     Record the bot's current usage or its usage when the call was granted, whichever is higher.
     """
     code = code_of(account.key, error)
-    granted = reservation.in_use
+    granted = reservation.account.in_use
     in_use = account.in_use
     limits = {kind: meter.limit for kind, meter in account.meters.items()}
     changes = dict[str, object]()

@@ -38,7 +38,7 @@ class Both:
             ours = await quotas.reserve(tx, request, 0.0, lambda *_: True)
         ticket = await self._model.reserve(self._now(), call_class)
         if isinstance(ours, Reservation):
-            assert (ticket.decision, ours.in_use) == (None, ticket.in_use)
+            assert (ticket.decision, ours.account.in_use) == (None, ticket.in_use)
             assert ours.number == ticket.number
             self._open.append((ours, ticket.number))
         else:

@@ -143,7 +143,7 @@ async def test_a_call_whose_number_is_taken_counts_the_others_and_takes_the_next
     if others == 5:
         assert (result.kind, result.limits[-1].most) == (LimitKind.CONCURRENT, 5)
     else:
-        assert (result.number, result.in_use.concurrent) == (others + 2, min(others + 1, 4))
+        assert (result.number, result.account.in_use.concurrent) == (others + 2, min(others + 1, 4))
 
 
 OTHER = OrganizationKey("com", "11")

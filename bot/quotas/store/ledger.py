@@ -29,7 +29,6 @@ from bot.quotas.rules.quota import (
     ORDER,
     SLOT_SECONDS,
     Blocks,
-    InUse,
     NotNow,
     Terms,
     decide,
@@ -61,6 +60,11 @@ class CallRequest:
     share: float = 1.0
 
     @property
+    def is_probe(self) -> bool:
+        """True for the single test call at the end of a pause."""
+        return self.cause.call_class is CallClass.PROBE
+
+    @property
     def written(self) -> Mapping[str, object] | None:
         """What the audit log says about the call, if it's a write."""
         cause = self.cause
@@ -71,19 +75,24 @@ class CallRequest:
 
 @dataclass(frozen=True)
 class Reservation:
-    """A granted call: its organization, its number, and the usage when it was granted.
+    """A granted call, and the organization's standing before it.
 
-    `at` is the time of the reservation according to the database's clock. `asked_at` is the time
-    when the reservation was requested, in seconds since the machine started. `is_probe` is True for
-    the single test call at the end of a pause.
+    `asked_at` is the time when the reservation was requested, in seconds since the machine started.
     """
 
-    organization: int
-    number: int
-    in_use: InUse
-    at: float
+    request: CallRequest
+    account: Standing
     asked_at: float
-    is_probe: bool = False
+
+    @property
+    def number(self) -> int:
+        """The call's number in its organization."""
+        return self.account.made + 1
+
+    @property
+    def at(self) -> float:
+        """The time of the reservation according to the database's clock."""
+        return self.account.now
 
 
 class ClockCorrected(DatabaseUnavailable):
@@ -103,7 +112,7 @@ async def reserve(
     """
     key = request.key
     terms = request.terms
-    if request.cause.call_class is CallClass.PROBE:
+    if request.is_probe:
         # The lock allows only one probe. A second probe waits and then finds the first probe.
         await lock(tx, key)
     account = None
@@ -117,12 +126,10 @@ async def reserve(
             decline = await _decline(tx, account, request)
             if decline is not None:
                 return decline
-        (reservation,) = await _insert(tx, [(request, account)], asked_at)
-        if reservation is not None:
-            if request.cause.call_class is CallClass.PROBE:
-                over_at = account.now + HOLD_SECONDS
-                await save_blocks(tx, account, replace(account.blocks, probing_until=over_at))
-                return replace(reservation, is_probe=True)
+        reservation = Reservation(request, account, asked_at)
+        if await _insert(tx, [reservation]):
+            if request.is_probe:
+                await change(tx, account.id, probing_until=account.now + HOLD_SECONDS)
             return reservation
         # The number's call of another process counts too, whatever else it did.
         account = account.with_one_more()
@@ -142,47 +149,45 @@ async def reserve_some(
     accounts = await load_all(tx, terms, {request.key for request in requests})
     reserved = dict[int, Reservation]()
     while True:
-        granted = dict[int, tuple[CallRequest, Standing]]()
+        granted = dict[int, Reservation]()
         for place, request in enumerate(requests):
             account = accounts.get(request.key)
             if place in reserved or account is None or not agrees(account.now, asked_at):
                 continue
             if _has_room(account, request):
-                granted[place] = request, account
+                granted[place] = Reservation(request, account, asked_at)
                 accounts[request.key] = account.with_one_more()
         if not granted:
             return [reserved.get(place) for place in range(len(requests))]
         # Where another process took the number, its call counts, and the next number is tried.
-        stored = await _insert(tx, list(granted.values()), asked_at)
-        reserved |= {place: its for place, its in zip(granted, stored, strict=True) if its}
+        stored = await _insert(tx, granted.values())
+        for place, call in granted.items():
+            if (call.account.id, call.number) in stored:
+                reserved[place] = call
 
 
-async def _insert(
-    tx: Transaction, granted: Sequence[tuple[CallRequest, Standing]], asked_at: float
-) -> list[Reservation | None]:
-    """Store granted calls. None stands for a call whose number another process has taken."""
+async def _insert(tx: Transaction, granted: Iterable[Reservation]) -> set[tuple[int, int]]:
+    """Store granted calls, except those whose number another process has taken.
+
+    Return each stored call's organization and number.
+    """
     rows = [
         {
-            "organization": account.id,
-            "number": account.made + 1,
-            "reserved_at": account.now,
+            "organization": call.account.id,
+            "number": call.number,
+            "reserved_at": call.at,
             # Until its response arrives, a call may reach the service at any time in its hold.
-            "slot_free_at": account.now + HOLD_SECONDS + SLOT_SECONDS,
-            "permit_until": account.now + HOLD_SECONDS,
-            "kind": request.cause.kind,
-            "slack_user_id": request.cause.caller,
-            "written": request.written,
+            "slot_free_at": call.at + HOLD_SECONDS + SLOT_SECONDS,
+            "permit_until": call.at + HOLD_SECONDS,
+            "kind": call.request.cause.kind,
+            "slack_user_id": call.request.cause.caller,
+            "written": call.request.written,
         }
         # In one order, so that two processes never wait for each other's calls.
-        for request, account in sorted(granted, key=lambda grant: (grant[1].id, grant[1].made))
+        for call in sorted(granted, key=lambda call: (call.account.id, call.number))
     ]
-    stored = {tuple(row) for row in await tx.connection.execute(_CALLS_UNLESS_THERE, rows)}
-    return [
-        Reservation(account.id, account.made + 1, account.in_use, account.now, asked_at)
-        if (account.id, account.made + 1) in stored
-        else None
-        for _, account in granted
-    ]
+    stored = await tx.connection.execute(_CALLS_UNLESS_THERE, rows)
+    return {(organization, number) for organization, number in stored}
 
 
 def _has_room(account: Standing, request: CallRequest) -> bool:
@@ -281,7 +286,7 @@ _THE_CALL = and_(
 
 
 def _its(call: Reservation) -> dict[str, float]:
-    return {"its_organization": call.organization, "its_number": call.number, "its_time": call.at}
+    return {"its_organization": call.account.id, "its_number": call.number, "its_time": call.at}
 
 
 async def settle(tx: Transaction, ended: Iterable[tuple[Reservation, float]]) -> None:
@@ -346,7 +351,7 @@ async def note_reported(tx: Transaction, reservation: Reservation, reported: Rep
     values = {f"reported_{name}": value for name, value in vars(reported).items()}
     await tx.connection.execute(
         update(organizations)
-        .where(organizations.c.id == reservation.organization, older)
+        .where(organizations.c.id == reservation.account.id, older)
         .values(**values, lowered_day=None)
     )
 

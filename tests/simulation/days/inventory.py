@@ -24,7 +24,7 @@ from bot.quotas.guard import Guard, _Call
 from bot.quotas.rules import limits as plans
 from bot.quotas.rules.limits import LimitKind, Limits, Plan, applying, share_of
 from bot.quotas.rules.quota import GRACE_SECONDS, MINUTE_SECONDS, Terms
-from bot.quotas.store.ledger import CallRequest, Reservation
+from bot.quotas.store.ledger import Reservation
 from bot.services.calls import GATEWAY, PROBE, CallCause, CallClass
 from bot.services.credentials import Credential, OAuthCredential, Signed
 from bot.services.errors import CredentialsRefused
@@ -120,7 +120,7 @@ class Inventory:
     def look_at_settled(self, reader: sqlite3.Connection, call: _Call) -> None:
         """Check that a call no longer counts as in progress after the response has arrived."""
         query = "SELECT permit_until FROM quota_calls WHERE organization = ? AND number = ?"
-        number = call.reservation.organization, call.reservation.number
+        number = call.reservation.account.id, call.reservation.number
         (until,) = reader.execute(query, number).fetchone() or (0,)
         if until > to_microseconds(START) + (self.loop.time() + 0.001) * 1e6:
             self.problems.append(f"call {number} was answered, and holds its place")
@@ -237,10 +237,11 @@ class WatchedGuard(Guard):
         self._inventory, self._reader = inventory, reader
 
     @asynccontextmanager
-    async def granted(self, request: CallRequest, reservation: Reservation) -> AsyncIterator[_Call]:
+    async def granted(self, reservation: Reservation) -> AsyncIterator[_Call]:
         """Let the real guard grant a call, and check the result."""
-        async with super().granted(request, reservation) as call:
+        async with super().granted(reservation) as call:
             sent, before = SENT.get(), len(SENT.get().tokens)
+            request = reservation.request
             if request.cause.kind != PROBE and request.key == KEY:
                 self._inventory.look_at_pauses(self._reader, call.reservation.at)
             try:
