@@ -235,16 +235,17 @@ class Run:
         missing = [one for one in self.access if one not in there and one not in taken]
         unknown = [identity for identity in listed if identity not in self.access]
         spellings = stored_spellings(missing, unknown)
-        seen = {identity for one in self.recent for identity in one.identities}
         is_a_minute = bool(self.recent) and self.recent[0].at + GONE <= self.at
-        self.has_missing = False
-        for spelling in missing:
-            if spelling in spellings:
-                await work.respell(spelling, spellings[spelling])
-            elif is_a_minute and spelling not in seen:
-                await work.end(spelling, Over.GONE)
-            else:
-                self.has_missing = True
+        was_there = {*spellings}.union(*(one.identities for one in self.recent))
+        gone = [one for one in missing if is_a_minute and one not in was_there]
+        self.has_missing = len(gone) + len(spellings) < len(missing)
+        # Somebody may have emptied a long list, so all requests are loaded at once.
+        ids = {self.access[one].request_id for one in (*gone, *spellings)}
+        work.add(await store.requests_with(work.tx, ids))
+        for spelling, stored_as in spellings.items():
+            await work.respell(spelling, stored_as)
+        for spelling in gone:
+            await work.end(spelling, Over.GONE)
 
     async def _reviewed(
         self, work: Settling, request: Request, current: CurrentList
@@ -291,6 +292,7 @@ class Run:
                 of_request = post if post and request_id in post.request_ids else None
                 note = partial(tried, error=error, at=work.at, post=of_request, is_shared=is_shared)
                 work.note_try(request_id, note)
+            work.add(await store.requests_with(tx, overdue))
             for request_id in overdue:
                 await work.say_overdue(request_id, reason_of(error))
             await work.write()

@@ -1,9 +1,13 @@
 """Tests that an approved change takes effect exactly once, even if calls fail."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from sqlalchemy import event
 
 from bot.approvals.rules import Act, State
 from bot.errors import Conflict
@@ -357,6 +361,53 @@ async def test_list_without_a_confirmed_change_is_disbelieved_for_60_s(
         recent, _ = await store.recent_lists(tx, WELCOME, await tx.now() - CONFIRMED)
     assert any(own_changes(recent)) == is_disbelieved
     assert recent
+
+
+@contextmanager
+def counted_queries(world: World) -> Iterator[list[str]]:
+    """Record the statements that read requests."""
+    engine, queries = world.database.engine.sync_engine, list[str]()
+
+    def note(*seen: Any) -> None:
+        if "FROM requests" in seen[2]:
+            queries.append(seen[2])
+
+    event.listen(engine, "before_cursor_execute", note)
+    try:
+        yield queries
+    finally:
+        event.remove(engine, "before_cursor_execute", note)
+
+
+async def test_many_who_vanish_at_once_take_as_many_queries_as_few(world):
+    counts = []
+    for number in (2, 12):
+        for nth in range(number):
+            await world.applied(f"add welcome +{number}{nth:02}")
+        await world.pass_time(90)
+        world.service.lists[WELCOME] = []
+        # Nobody notices before the list is read again.
+        await world.ask("add welcome +9")
+        with counted_queries(world) as queries:
+            await world.look()
+        counts.append(len(queries))
+        assert await ends(world) == {}
+    assert counts[0] == counts[1]
+
+
+async def test_many_who_cannot_be_removed_take_as_many_queries_as_few(world):
+    counts = []
+    for number in (2, 12):
+        for nth in range(number):
+            await world.applied(f"add welcome +{number}{nth:02} for 1h")
+        world.service.post_faults = [ServiceFailed("flow", "x", status=500) for _ in range(20)]
+        with counted_queries(world) as queries:
+            await world.pass_time(HOUR + 1)
+        counts.append(len(queries))
+        world.service.post_faults = []
+        await world.pass_time(HOUR)
+        assert await ends(world) == {}
+    assert counts[0] == counts[1]
 
 
 async def test_two_spellings_of_one_person_are_one_access(world):
