@@ -15,9 +15,8 @@ from bot.slack.replies import DirectReplies
 from bot.spelling import UNSEEN, closest, folded
 from handlers import payloads
 from handlers.bolt import GatehouseApp
-from handlers.listening import COMMAND, EVENT, Listening, Needs, helped
+from handlers.listening import COMMAND, EVENT, AnswerAt, Listening, Needs, helped
 from handlers.payloads import Body
-from handlers.progress import AnswerAt
 
 # Messages from people have one of these subtypes. Edits and deletions have other subtypes.
 PLAIN_SUBTYPES = frozenset({None, "file_share", "me_message", "thread_broadcast"})

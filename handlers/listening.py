@@ -1,12 +1,14 @@
 """What all listeners do: acknowledge, check who may do this, and answer in a task.
 
-The program keeps these tasks, and waits for them before it stops.
+The program keeps these tasks, and waits for them before it stops. There are no other places for an
+answer than those in `AnswerAt`, because a response_url can edit only one message.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import partial
 from typing import Any, TypeVar
 
@@ -25,7 +27,6 @@ from bot.slack.messages.block_kit import OUTDATED, Message
 from bot.slack.people import People
 from handlers import payloads
 from handlers.payloads import Body
-from handlers.progress import Answer, AnswerAt, Respond, show
 
 log = structlog.get_logger(__name__)
 
@@ -36,6 +37,10 @@ SUGGEST_SECONDS = 2.0
 # An event is acknowledged after this time even if it isn't stored yet, because many events can
 # arrive at once.
 EVENT_SECONDS = 0.05
+# "Working on it" is shown after this time.
+PATIENCE_SECONDS = 0.5
+# The time limit at shutdown for telling people that the program has stopped.
+STOPPED_SECONDS = 0.5
 
 Work = Callable[[Gatehouse, Any, Body], Awaitable[Any]]
 """Gets the bot, the person (None if the listener needs no permission), and Slack's payload.
@@ -47,6 +52,24 @@ AnswerCommand = Callable[[Gatehouse, Person, T, Body], Awaitable[Message | None]
 """Gets the bot, the person, the parsed command, and Slack's payload."""
 Listener = Callable[..., Awaitable[Any]]
 """A listener of Bolt, which calls it with `ack` and `body`."""
+Respond = Callable[..., Awaitable[bool]]
+"""Sends a message as `Replies.say` does, to the person who gets the answer."""
+Answer = tuple[Message | None, str]
+"""The message that a listener or its error results in, if any, and an outcome such as `ok`."""
+
+
+class AnswerAt(Enum):
+    """Where an answer appears."""
+
+    # In a new message below the clicked message, which stays unchanged. "Working on it" isn't shown
+    # there, because nothing could replace it.
+    BELOW = auto()
+    # In a new message, which replaces "Working on it".
+    NEW_MESSAGE = auto()
+    # In place of the clicked message. An error leaves the clicked message there.
+    CLICKED = auto()
+    # Nobody waits for the answer to an event.
+    NOWHERE = auto()
 
 
 @dataclass(frozen=True)
@@ -226,6 +249,40 @@ class Listening:
             person = await slack.people.find(user_id, payloads.team_ids(body))
             await require(slack, person, needs.permission)
         return await work(self._bot, person, body)
+
+
+async def show(
+    work: Coroutine[Any, Any, Answer], place: AnswerAt, respond: Respond, body: Body
+) -> str:
+    """Show the answer, and say "Working on it" if that takes longer than half a second.
+
+    If the program stops before there is an answer, tell the person. Return the outcome.
+    """
+    answering = asyncio.create_task(work)
+    is_clicked = place is AnswerAt.CLICKED
+    # True while "Working on it" is shown where the answer will appear.
+    stands = False
+    try:
+        await asyncio.wait({answering}, timeout=PATIENCE_SECONDS)
+        if not answering.done() and (is_clicked or place is AnswerAt.NEW_MESSAGE):
+            stands = await respond(replies.WORKING, replace=is_clicked, tries=1)
+        message, outcome = await answering
+    except asyncio.CancelledError:
+        answering.cancel()
+        if stands:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(STOPPED_SECONDS):
+                    await respond(replies.STOPPED, replace=True)
+        raise
+    is_ok = outcome == "ok"
+    if message is None:
+        message = replies.DONE if stands else None
+    elif stands and is_clicked and not is_ok:
+        action_id = payloads.text(payloads.clicked(body), "action_id")
+        message = replies.with_retry(message, action_id, payloads.value(body))
+    if message is not None and place is not AnswerAt.NOWHERE:
+        await respond(message, replace=stands or (is_clicked and is_ok))
+    return outcome
 
 
 async def require(slack: SlackParts, person: Person, permission: Permission) -> None:

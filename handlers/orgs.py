@@ -12,9 +12,8 @@ from bot.slack.messages.block_kit import Message
 from bot.slack.messages.paging import Wanted
 from handlers import payloads
 from handlers.bolt import GatehouseApp
-from handlers.listening import TURN, Needs
+from handlers.listening import TURN, AnswerAt, Needs
 from handlers.payloads import Body
-from handlers.progress import AnswerAt
 from handlers.sharing import with_share
 
 

@@ -38,9 +38,8 @@ from bot.testusers.parts import Parts, policy_of
 from bot.testusers.rendering import answer_to
 from handlers import payloads
 from handlers.bolt import GatehouseApp
-from handlers.listening import STORED_CLICK, Needs
+from handlers.listening import STORED_CLICK, AnswerAt, Needs
 from handlers.payloads import Body
-from handlers.progress import AnswerAt
 from handlers.sharing import with_share
 
 Show = Callable[[Parts, Person, Wanted], Awaitable[Message]]

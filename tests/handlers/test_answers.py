@@ -7,8 +7,7 @@ import pytest
 from bot.permissions import Permission
 from bot.slack.messages import block_kit
 from bot.slack.messages.block_kit import Message
-from handlers.listening import Needs
-from handlers.progress import AnswerAt
+from handlers.listening import AnswerAt, Needs
 from tests.support.listening import BUTTON, CHANNEL, MODAL, USER, Held, seen
 
 

@@ -8,9 +8,8 @@ from structlog.testing import capture_logs
 from bot.errors import NotFound, Unsent
 from bot.permissions import Permission
 from bot.slack.messages.block_kit import Message
-from handlers import listening, progress
-from handlers.listening import STORED_CLICK, Needs
-from handlers.progress import AnswerAt
+from handlers import listening
+from handlers.listening import STORED_CLICK, AnswerAt, Needs
 from tests.support.entry_points import EntryPoint, payload_of
 from tests.support.listening import (
     BUTTON,
@@ -63,7 +62,7 @@ async def test_an_error_right_after_the_acknowledgement_does_not_undo_it(bot, er
 
 
 async def test_no_words_stay_beside_a_form_that_opens_late(bot, monkeypatch):
-    monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(listening, "PATIENCE_SECONDS", 0.0)
     message = await shown_button(bot)
     work = Held(None)
     bot.action("press", work)
@@ -99,7 +98,7 @@ async def test_a_slow_error_of_a_button_offers_the_way_back(bot):
 
 
 async def test_a_button_that_answers_below_never_touches_its_message(bot, monkeypatch):
-    monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(listening, "PATIENCE_SECONDS", 0.0)
     message = await shown_button(bot)
     work = Held(Message("details"))
     bot.action("press", work)

@@ -7,7 +7,7 @@ import pytest
 from bot.commands import Command, Form
 from bot.permissions import Permission
 from bot.slack.parse import read_words, unknown
-from handlers import progress
+from handlers import listening
 from sandbox.services.faults import Fault, FaultKind
 from tests.support.world import ADA, ADAM, NORA, OTTO, VERA, WELCOME
 
@@ -163,7 +163,7 @@ async def test_a_late_answer_to_a_form_appears_below_its_list(world, monkeypatch
     await world.slack.click(OTTO, listed, "Change…")
     form = await world.form()
     before = len(world.slack.workspace.ephemerals(OTTO))
-    monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(listening, "PATIENCE_SECONDS", 0.0)
     await world.slack.submit(OTTO, form, {"Identities": "+15550101"})
     answer = await world.answer(OTTO, after=before)
     assert "Sent to" in answer.all_text

@@ -24,8 +24,7 @@ from bot.slack.replies import Replies
 from bot.tasks import Tasks
 from handlers.bolt import GatehouseApp
 from handlers.endpoint import Refusals, SlackEndpoint
-from handlers.listening import COMMAND, Needs
-from handlers.progress import AnswerAt
+from handlers.listening import COMMAND, AnswerAt, Needs
 from sandbox.slack.server import RunningSlack, running_slack
 from tests.support.clock import JumpingClock
 
