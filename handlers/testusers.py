@@ -62,6 +62,8 @@ INPUTS = {
     "reason": ids.TESTUSERS_REASON,
 }
 
+EMPTY = Prefilled()
+
 
 def register(app: GatehouseApp) -> None:
     """Register `/testusers`, its form, and the buttons on cards and pages."""
@@ -131,24 +133,22 @@ async def _page(parts: Parts, person: Person, show: Show, wanted: Wanted, body: 
     return with_share(message, f"/testusers list {wanted.flow}", body)
 
 
-async def open_form(bot: Gatehouse, person: Person, body: Body) -> Message | None:
-    """Open an empty form."""
-    return await _open_form(bot.testusers, person, body, Prefilled())
-
-
 async def fill_in(bot: Gatehouse, person: Person, body: Body) -> Message | None:
     """Open a prefilled form."""
-    return await _open_form(bot.testusers, person, body, Prefilled.of(payloads.value(body)))
+    return await open_form(bot, person, body, Prefilled.of(payloads.value(body)))
 
 
 async def extend(bot: Gatehouse, person: Person, body: Body) -> Message | None:
     """Open the form to extend people's access."""
     filled = await asking.extension(bot.testusers, Prefilled.of(payloads.value(body)))
-    return await _open_form(bot.testusers, person, body, filled)
+    return await open_form(bot, person, body, filled)
 
 
-async def _open_form(parts: Parts, person: Person, body: Body, filled: Prefilled) -> Message | None:
-    flow = None
+async def open_form(
+    bot: Gatehouse, person: Person, body: Body, filled: Prefilled = EMPTY
+) -> Message | None:
+    """Open the form with what is filled in, or return a button for that if Slack can't open it."""
+    parts, flow = bot.testusers, None
     with suppress(NotFound):
         flow = parts.flows.named(filled.flow) if filled.flow else None
     await asking.require_asking(parts, person, flow=flow)
