@@ -22,10 +22,12 @@ def parse_duration(text: str) -> int | None:
     text = text.removesuffix(".")
     if not _DURATION.fullmatch(text):
         return None
-    parts = [(int(number), unit[0].lower()) for number, unit in _PARTS.findall(text)]
-    if len({unit for _, unit in parts}) < len(parts):
-        return None
-    seconds = sum(number * UNITS[unit] for number, unit in parts)
+    seconds, left = 0, dict(UNITS)
+    for number, word in _PARTS.findall(text):
+        unit = left.pop(word[0].lower(), None)
+        if unit is None:
+            return None
+        seconds += int(number) * unit
     return seconds if 0 < seconds <= LONGEST_SECONDS else None
 
 

@@ -87,7 +87,6 @@ class BotIdentity:
 class SlackUser:
     """A person, as returned by `users.info`."""
 
-    slack_user_id: str
     team_id: str
     name: str
     is_full_member: bool
@@ -142,7 +141,6 @@ class SlackClient:
         if not isinstance(user, dict):
             raise SlackUnreachable
         return SlackUser(
-            slack_user_id=slack_user_id,
             team_id=user.get("team_id") or "",
             name=str(user.get("real_name") or user.get("name") or slack_user_id),
             is_full_member=not any(map(user.get, OTHER_THAN_MEMBERS)),

@@ -59,7 +59,7 @@ async def test_a_method_is_left_alone_for_as_long_as_slack_asks() -> None:
                 await slack.user("U1")
         assert await slack.members("S1") == frozenset()
         clock.advance(0.5)
-        assert (await slack.user("U1")).slack_user_id == "U1"
+        assert (await slack.user("U1")).name == "U1"
     assert called == ["users.info", "usergroups.users.list", "users.info"]
 
 
@@ -97,7 +97,7 @@ async def test_a_method_is_never_left_alone_for_good(told) -> None:
             with pytest.raises(SlackRateLimited):
                 await slack.user("U1")
         clock.advance(3600)
-        assert (await slack.user("U1")).slack_user_id == "U1"
+        assert (await slack.user("U1")).name == "U1"
 
 
 @pytest.mark.parametrize(

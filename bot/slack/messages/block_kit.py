@@ -136,7 +136,7 @@ def section(markup: str, accessory: SlackBlock | None = None) -> SlackBlock:
 
 def sections(lines: Iterable[str]) -> list[SlackBlock]:
     """Return paragraphs with all of the given markup, which Slack always shows in full."""
-    return [section(paragraph) for paragraph in paragraphs(lines)]
+    return [*map(section, paragraphs(lines))]
 
 
 def paragraphs(lines: Iterable[str]) -> list[str]:
@@ -212,26 +212,25 @@ def told_apart(blocks: Iterable[SlackBlock]) -> list[dict[str, Any]]:
     Buttons with the same name are numbered.
     """
     taken = set[str]()
-
-    def named(element: SlackBlock) -> SlackBlock:
-        if element["type"] != "button":
-            return element
-        name = first = element.get("accessibility_label", element["text"]["text"])
-        number = 1
-        while name in taken:
-            number += 1
-            name = f"{first[: BUTTON_CHARACTERS - NUMBER_CHARACTERS]} ({number})"
-        taken.add(name)
-        return element if number == 1 else {**element, "accessibility_label": name}
-
-    copies = list[dict[str, Any]]()
-    for block in blocks:
-        copy = dict(block)
+    copies = [dict(block) for block in blocks]
+    for block in copies:
+        elements = list[dict[str, Any]]()
         if block["type"] == "actions":
-            copy["elements"] = [named(element) for element in block["elements"]]
+            block["elements"] = elements = [dict(element) for element in block["elements"]]
         elif "accessory" in block:
-            copy["accessory"] = named(block["accessory"])
-        copies.append(copy)
+            block["accessory"] = accessory = dict(block["accessory"])
+            elements = [accessory]
+        for element in elements:
+            if element["type"] != "button":
+                continue
+            name = first = element.get("accessibility_label", element["text"]["text"])
+            number = 1
+            while name in taken:
+                number += 1
+                name = f"{first[: BUTTON_CHARACTERS - NUMBER_CHARACTERS]} ({number})"
+            taken.add(name)
+            if number > 1:
+                element["accessibility_label"] = name
     return copies
 
 
