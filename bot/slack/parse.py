@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bot.commands import HELP, Command
+from bot.commands import Command
 from bot.errors import UsageError
 from bot.spelling import DOUBLE_QUOTES, SINGLE_QUOTES, folded, one_line
 
@@ -57,8 +57,6 @@ def unknown(command: Command, words: Sequence[Word]) -> UsageError:
     """Return the error for an invalid command, suggesting a similar subcommand if there is one."""
     names = command.subcommands
     first = words[0].keyword
-    if names == [HELP]:
-        return command.misuse(f"Use {command.name} with nothing after it.")
     if first in names:
         return command.misuse(f"Use {command.name} {first} with nothing after it.")
     close = command.meant([word.keyword for word in words])

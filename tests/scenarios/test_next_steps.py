@@ -4,9 +4,6 @@ import re
 
 import pytest
 
-from bot.commands import Command, Form
-from bot.permissions import Permission
-from bot.slack.parse import read_words, unknown
 from handlers import listening
 from sandbox.services.faults import Fault, FaultKind
 from tests.support.world import ADA, ADAM, NORA, OTTO, VERA, WELCOME
@@ -225,11 +222,6 @@ async def test_word_before_a_subcommand_is_no_typo(world):
     assert "Unknown subcommand “please”." in answer.all_text
     assert "Did you mean" not in answer.all_text
     assert answer.buttons == []
-
-
-def test_command_without_subcommands_takes_nothing():
-    alone = Command("/flows", "", (Form("list", "", "", Permission.READ),))
-    assert unknown(alone, read_words("foo")).sentence == "Use /flows with nothing after it."
 
 
 async def test_alias_of_a_flow_that_is_gone_is_named(world):
