@@ -5,8 +5,8 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import closing, contextmanager, suppress
+from functools import partial, partialmethod
 from pathlib import Path
 from typing import Any, Self
 
@@ -66,21 +66,13 @@ class _Connection(aiosqlite.Connection):
     the event loop and the thread have to wake each other.
     """
 
-    may_be_open = False
-    """True if a transaction may be open: after its start, an error or a cancellation."""
-
     def cursor(self) -> "_Cursor":  # type: ignore[override]
         return _Cursor(self)
 
-    async def commit(self) -> None:
-        await super().commit()
-        self.may_be_open = False
-
     async def rollback(self) -> None:
         """Roll back. The pool asks for this after each use, even after a commit."""
-        if self.may_be_open:
+        if self.in_transaction:
             await super().rollback()
-            self.may_be_open = False
 
 
 class _Cursor:
@@ -98,11 +90,10 @@ class _Cursor:
     async def __aenter__(self) -> Self:
         return self
 
-    async def execute(self, statement: str, parameters: Any = ()) -> None:  # noqa: ANN401
-        await self._go("execute", statement, parameters)
+    async def execute(self, *statement: Any, method: Any = sqlite3.Cursor.execute) -> None:  # noqa: ANN401
+        await self._connection._execute(self._run, method, *statement)  # type: ignore[no-untyped-call]  # noqa: SLF001
 
-    async def executemany(self, statement: str, parameters: Any) -> None:  # noqa: ANN401
-        await self._go("executemany", statement, parameters)
+    executemany = partialmethod(execute, method=sqlite3.Cursor.executemany)
 
     async def fetchall(self) -> list[Any]:
         return self._rows
@@ -110,23 +101,14 @@ class _Cursor:
     async def close(self) -> None:
         """Do nothing: the driver's cursor was closed after the statement."""
 
-    async def _go(self, method: str, statement: str, parameters: Any) -> None:  # noqa: ANN401
-        connection = self._connection
-        connection.may_be_open = True
-        await connection._execute(self._run, method, statement, parameters)  # type: ignore[no-untyped-call]  # noqa: SLF001
-        connection.may_be_open = connection.in_transaction
-
-    def _run(self, method: str, statement: str, parameters: Any) -> None:  # noqa: ANN401
+    def _run(self, method: Any, *statement: Any) -> None:  # noqa: ANN401
         """Execute a statement in the connection's thread."""
-        cursor = self._connection._conn.cursor()  # noqa: SLF001
-        try:
-            getattr(cursor, method)(statement, parameters)
+        with closing(self._connection._conn.cursor()) as cursor:  # noqa: SLF001
+            method(cursor, *statement)
             self._rows = cursor.fetchall()
             self.description = cursor.description
             self.rowcount = cursor.rowcount
             self.lastrowid = cursor.lastrowid
-        finally:
-            cursor.close()
 
 
 async def _open_sqlite(*args: Any, **parameters: Any) -> aiosqlite.Connection:  # noqa: ANN401
@@ -171,9 +153,10 @@ def prepare_sqlite(engine: Engine) -> None:
 
     def on_invalidate(connection: Any, _record: Any, _error: Any) -> None:  # noqa: ANN401
         # A canceled statement keeps the closed connection, and therefore its transaction's lock,
-        # until both are garbage-collected.
+        # until both are garbage-collected. The statement may just be beginning the transaction, so
+        # don't ask whether there is one.
         with suppress(SQLAlchemyError, sqlite3.Error):
-            connection.rollback()
+            connection.execute("ROLLBACK")
 
     event.listen(engine, "connect", on_connect)
     event.listen(engine, "invalidate", on_invalidate)
