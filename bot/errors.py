@@ -176,12 +176,12 @@ class Superseded(DatabaseUnavailable):
 
 
 class DatabaseTooOld(DatabaseUnavailable):
-    """The schema was created by a version that is too old to upgrade from."""
+    """The schema was created by a version that is too old to upgrade from, or by no release."""
 
     outcome = "database_too_old"
     sentence = (
-        "This database is from a version of Gatehouse before 0.3.0, so it can't be upgraded."
-        " Set DATABASE_URL to a new database."
+        "This database is from a version of Gatehouse before 0.3.0 or between two releases, so it"
+        " can't be upgraded. Set DATABASE_URL to a new database."
     )
 
 

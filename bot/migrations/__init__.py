@@ -73,7 +73,7 @@ def _is_current(connection: Connection) -> bool:
     revisions = known_revisions()
     current = revision_of(connection)
     if current is not None and current not in revisions:
-        raise DatabaseTooOld if current < revisions[0] else DatabaseTooNew
+        raise DatabaseTooNew if current > revisions[-1] else DatabaseTooOld
     return current == revisions[-1]
 
 

@@ -80,12 +80,14 @@ async def test_database_of_version_0_3_0_gets_the_same_tables(empty_database_url
     await database.close()
 
 
-@pytest.mark.parametrize("revision", ["0003", "0015", "0019"])
-async def test_database_from_before_version_0_3_0_is_refused(empty_sqlite_url, clock, revision):
+@pytest.mark.parametrize("revision", ["0003", "0015", "0019", "0025", "0028"])
+async def test_database_of_a_version_that_cannot_be_upgraded_is_refused(
+    empty_sqlite_url, clock, revision
+):
     await revision_0020.write(empty_sqlite_url)
     await revision_0020.set_revision(empty_sqlite_url, revision)
     database = Database(empty_sqlite_url, clock)
-    with pytest.raises(DatabaseTooOld, match=r"before 0\.3\.0.*Set DATABASE_URL"):
+    with pytest.raises(DatabaseTooOld, match=r"before 0\.3\.0 or between.*Set DATABASE_URL"):
         await migrate(database)
     await database.close()
 

@@ -1,12 +1,12 @@
 """Store each person of a request in a row, and each list once.
 
 The rows take the place of grants, of recorded changes, and of the maps in requests. What a request
-did for a person is derived from what was recorded.
+did for a person is derived from what was recorded. What nothing needs anymore is forgotten: which
+Home tabs are open, why jobs failed, and how often a card was about to be posted.
 """
 
-import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,8 +17,8 @@ from bot.store.tables import RowId, required
 from bot.store.types import ExactText, UtcDateTime
 from bot.testusers.store import person_key
 
-revision = "0027"
-down_revision = "0026"
+revision = "0029"
+down_revision = "0024"
 branch_labels = None
 depends_on = None
 
@@ -34,11 +34,7 @@ Row = Any
 
 def upgrade() -> None:
     connection = op.get_bind()
-    flow_lists, people = _create_tables()
-    op.add_column("requests", sa.Column("undo_of", sa.String(32)))
-    for table in ("requests", "flow_posts"):
-        op.add_column(table, required("list_id", sa.BigInteger, server_default="0"))
-    op.add_column("cards", required("digest", sa.String(64), server_default=""))
+    flow_lists, people = _change_tables()
     old = _old_tables(connection)
     list_ids = _carry_over_lists(connection, old, flow_lists)
     grants = defaultdict[str, dict[str, Row]](dict)
@@ -56,16 +52,28 @@ def upgrade() -> None:
         values = _access(request_id, next(iter(orphans.values())))
         row = connection.execute(requests.insert().values(values).returning(requests)).one()
         _add_people(connection, people, row, map(_granted, orphans.values()))
-    op.drop_table("grants")
-    op.drop_table("flow_changes")
-    op.create_index(
-        "ix_requests_requester_id_created_at", "requests", ["requester_id", "created_at"]
+    for table in ("grants", "flow_changes", "home_views"):
+        op.drop_table(table)
+
+
+def _change_tables() -> tuple[sa.Table, sa.Table]:
+    op.execute("DELETE FROM jobs WHERE kind IN ('home', 'homes')")
+    op.drop_column("jobs", "last_error")
+    op.drop_column("outbox_messages", "tries")
+    op.drop_column("received_events", "answered_at")
+    op.add_column("requests", sa.Column("undo_of", sa.String(32)))
+    for table in ("requests", "flow_posts"):
+        op.add_column(table, required("list_id", sa.BigInteger, server_default="0"))
+    op.add_column("cards", required("digest", sa.String(64), server_default=""))
+    op.create_index("ix_cards_sent_at", "cards", ["sent_at"])
+    for names in (["requester_id", "created_at"], ["decided_at"], ["undo_of"]):
+        op.create_index(f"ix_requests_{'_'.join(names)}", "requests", names)
+    # How far the database's clock is ahead of the time since a machine started.
+    op.create_table(
+        "clocks",
+        sa.Column("boot", sa.String(64), primary_key=True),
+        required("ahead", sa.BigInteger),
     )
-    op.create_index("ix_requests_decided_at", "requests", ["decided_at"])
-    op.create_index("ix_requests_undo_of", "requests", ["undo_of"])
-
-
-def _create_tables() -> tuple[sa.Table, sa.Table]:
     flow_lists = op.create_table(
         "flow_lists",
         sa.Column("id", RowId, primary_key=True, autoincrement=True),
@@ -132,69 +140,47 @@ def _carry_over_lists(
     Return the IDs of the lists, keyed by the IDs of requests.
     """
     requests, posts = old["requests"], old["flow_posts"]
-    # What happened to each flow: the number of the last change until then, a text to sort by, and
-    # the row of a change, an open request or a POST.
-    events = defaultdict[str, list[tuple[float, str, Row]]](list)
-    for row in connection.execute(old["flow_changes"].select()):
-        events[row.flow_key].append((row.id, "", row))
-    query = requests.select().where(requests.c.state.in_(OPEN)).order_by(requests.c.created_at)
-    for row in connection.execute(query):
-        shown_at = row.requested.get("shown_at") or row.created_at.isoformat()
-        events[row.flow_key].append((row.requested["seen_change_id"], shown_at, row))
-    latest = {
-        row.flow_key: row for row in connection.execute(posts.select().order_by(posts.c.sent_at))
-    }
-    for row in latest.values():
-        events[row.flow_key].append((math.inf, "", row))
-    kept = [row.id for row in latest.values()]
-    connection.execute(posts.delete().where(posts.c.id.not_in(kept)))
-    list_ids: dict[str, int] = {}
-    for flow_key, its_events in events.items():
-        lists = _Lists(connection, flow_lists, flow_key)
-        for change_id, shown_at, row in sorted(its_events, key=lambda event: event[:2]):
-            if shown_at:
-                list_ids[row.id] = lists.see(row.requested["seen"], row.created_at)
-            elif change_id == math.inf:
-                before = lists.see(row.content["plan"]["before"], row.sent_at)
-                values = {"list_id": before, "content": _post(row.content)}
-                connection.execute(posts.update().where(posts.c.id == row.id).values(values))
-            else:
-                lists.change(row)
-    return list_ids
+    latest: dict[str, tuple[int, list[str]]] = {}
 
-
-class _Lists:
-    """Writes a flow's lists in order."""
-
-    def __init__(self, connection: sa.Connection, table: sa.Table, flow_key: str) -> None:
-        self._connection = connection
-        self._table = table
-        self._flow_key = flow_key
-        self._latest: list[str] | None = None
-        self._latest_id = 0
-
-    def see(self, identities: Sequence[str], at: datetime) -> int:
-        if self._latest != identities:
-            self._add([*identities], at, is_own=False)
-        return self._latest_id
-
-    def change(self, row: Row) -> None:
-        additions, removals = row.content["additions"], row.content["removals"]
-        if self._latest is None:
-            if row.at < datetime.now(UTC) - CONFIRMED:
-                return
-            # The rest of the list isn't known, and isn't needed to recognize an outdated list.
-            self._add(removals, row.at - CONFIRMED, is_own=False)
-        kept = [identity for identity in self._latest or [] if identity not in removals]
-        new = [identity for identity in additions if identity not in kept]
-        self._add(kept + new, row.at, is_own=True)
-
-    def _add(self, identities: list[str], at: datetime, *, is_own: bool) -> None:
-        values = {"flow_key": self._flow_key, "at": at, "is_own": is_own}
+    def add(flow_key: str, identities: list[str], at: datetime, *, is_own: bool) -> int:
+        values = {"flow_key": flow_key, "at": at, "is_own": is_own}
         values |= {"identities": identities, "size": len(identities)}
-        added = self._table.insert().values(values).returning(self._table.c.id)
-        self._latest = identities
-        self._latest_id = self._connection.execute(added).scalar_one()
+        added = flow_lists.insert().values(values).returning(flow_lists.c.id)
+        list_id: int = connection.execute(added).scalar_one()
+        latest[flow_key] = list_id, identities
+        return list_id
+
+    def see(flow_key: str, identities: list[str], at: datetime) -> int:
+        list_id, present = latest.get(flow_key, (0, None))
+        return list_id if present == identities else add(flow_key, identities, at, is_own=False)
+
+    # The bot's changes and open requests. A request comes after the last change that it has seen.
+    events = [(row.id, "", row) for row in connection.execute(old["flow_changes"].select())]
+    for row in connection.execute(requests.select().where(requests.c.state.in_(OPEN))):
+        shown_at = row.requested.get("shown_at") or row.created_at.isoformat()
+        events.append((row.requested["seen_change_id"], shown_at, row))
+    list_ids: dict[str, int] = {}
+    for _, shown_at, row in sorted(events, key=lambda event: event[:2]):
+        if shown_at:
+            list_ids[row.id] = see(row.flow_key, row.requested["seen"], row.created_at)
+            continue
+        additions, removals = row.content["additions"], row.content["removals"]
+        if row.flow_key not in latest:
+            if row.at < datetime.now(UTC) - CONFIRMED:
+                continue
+            # The rest of the list isn't known, and isn't needed to recognize an outdated list.
+            add(row.flow_key, removals, row.at - CONFIRMED, is_own=False)
+        kept = [identity for identity in latest[row.flow_key][1] if identity not in removals]
+        new = [identity for identity in additions if identity not in kept]
+        add(row.flow_key, kept + new, row.at, is_own=True)
+    stored = connection.execute(posts.select().order_by(posts.c.sent_at)).all()
+    # Only the latest POST of a flow counts.
+    connection.execute(posts.delete())
+    for row in {row.flow_key: row for row in stored}.values():
+        before = see(row.flow_key, row.content["plan"]["before"], row.sent_at)
+        values = {**row._mapping, "list_id": before, "content": _post(row.content)}  # noqa: SLF001
+        connection.execute(posts.insert().values(values))
+    return list_ids
 
 
 def _post(content: Json) -> Json:
@@ -206,14 +192,7 @@ def _post(content: Json) -> Json:
             "removals": [identity for identity in before if identity not in after],
         },
         "steps": [
-            {
-                "request_id": step["request_id"],
-                "change": step["change"],
-                "wanted": step.get("wanted") or step["change"],
-                "outside": step["outside"],
-                "size_before": step["size_before"],
-            }
-            for step in plan["steps"]
+            {"request_id": step["request_id"], "outside": step["outside"]} for step in plan["steps"]
         ],
         "over": [ending["identity"] for ending in plan.get("endings", [])],
         "is_answered": content.get("is_answered", False),
