@@ -3,6 +3,7 @@
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import aiohttp
@@ -196,20 +197,22 @@ class SlackClient:
         self, channel_id: str, message: Message, *, thread_ts: str | None, client_msg_id: str
     ) -> tuple[str, str]:
         """Post to a channel or direct message, and return the channel ID and message timestamp."""
-        answer = await self._send(
+        post = partial(
+            self._call,
             self._web.chat_postMessage,
-            message,
             channel=channel_id,
             thread_ts=thread_ts,
             client_msg_id=client_msg_id,
             unfurl_links=False,
             unfurl_media=False,
         )
+        answer = await in_plain_if_need_be(message, post)
         return str(answer.get("channel") or channel_id), str(answer.get("ts"))
 
     async def update(self, channel_id: str, message_ts: str, message: Message) -> None:
         """Edit one of the bot's messages. If `message` has no blocks, remove the old blocks."""
-        await self._send(self._web.chat_update, message, channel=channel_id, ts=message_ts)
+        edit = partial(self._call, self._web.chat_update, channel=channel_id, ts=message_ts)
+        await in_plain_if_need_be(message, edit)
 
     async def open_view(self, trigger_id: str, view: Mapping[str, Any]) -> None:
         """Open a modal (`views.open`). The trigger expires after three seconds."""
@@ -230,16 +233,6 @@ class SlackClient:
     async def publish_home(self, slack_user_id: str, view: Mapping[str, Any]) -> None:
         """Publish a person's Home tab (`views.publish`)."""
         await self._call(self._web.views_publish, user_id=slack_user_id, view=dict(view))
-
-    async def _send(
-        self,
-        method: Method,
-        message: Message,
-        **arguments: Any,  # noqa: ANN401 - they depend on the method
-    ) -> AsyncSlackResponse:
-        return await in_plain_if_need_be(
-            message, lambda version: self._call(method, **version.payload(), **arguments)
-        )
 
     async def _call(
         self,
@@ -286,17 +279,17 @@ def error_of(status: int, body: object, headers: Mapping[str, Any]) -> SlackErro
     return SlackRefused(name, f"needs {needed}" if needed else "; ".join(map(str, details)))
 
 
-async def in_plain_if_need_be(message: Message, send: Callable[[Message], Awaitable[T]]) -> T:
-    """Send the message. If Slack refuses the blocks, send the text with the buttons."""
+async def in_plain_if_need_be(message: Message, send: Callable[..., Awaitable[T]]) -> T:
+    """Send the message's payload. If Slack refuses the blocks, send the text with the buttons."""
     try:
-        return await send(message)
+        return await send(**message.payload())
     except SlackRefused as error:
         if error.error not in BAD_BLOCKS:
             raise
         log.warning("slack.bad_blocks", error=error.sentence)
     paragraph = section(cut(message.text, FILLED_CHARACTERS))
     buttons = [block for block in message.slack_blocks if block["type"] == "actions"]
-    return await send(Message(message.text, (paragraph, *buttons)))
+    return await send(**Message(message.text, (paragraph, *buttons)).payload())
 
 
 def slack_web_client(token: str, base_url: str, session: aiohttp.ClientSession) -> AsyncWebClient:

@@ -65,9 +65,9 @@ class Replies:
         repeat a post that Slack might have accepted.
         """
 
-        async def send(version: Message) -> None:
+        async def send(**payload: object) -> None:
             fields = {"response_type": "ephemeral", "replace_original": replace}
-            post = partial(self._post, response_url, {**fields, **version.payload()})
+            post = partial(self._post, response_url, {**fields, **payload})
             await _retried(self._clock, post, tries)
 
         if response_url:

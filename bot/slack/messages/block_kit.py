@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import starmap
 from operator import itemgetter
 from typing import Any, Self
@@ -83,7 +83,7 @@ class Message:
         fields: dict[str, Any] = {"text": text.cut(self.text, TEXT_CHARACTERS) or "…"}
         return {**fields, "blocks": blocks} if blocks else fields
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A digest of the message, for noticing whether it has changed."""
         content = json.dumps(self.payload(), sort_keys=True)
