@@ -21,7 +21,6 @@ from sqlalchemy import (
     true,
     tuple_,
     type_coerce,
-    update,
 )
 
 from bot.organizations.rules import OrganizationKey
@@ -89,17 +88,18 @@ async def load_locked(tx: Transaction, key: OrganizationKey, terms: Terms) -> St
 
 
 async def lock(tx: Transaction, key: OrganizationKey) -> int:
-    """Lock the organization's row until the transaction ends, and return the row's ID."""
-    same = {"summed": organizations.c.summed}
-    statement = (
-        update(organizations).where(is_account(key)).values(same).returning(organizations.c.id)
+    """Lock the organization's row until the transaction ends, and return the row's ID.
+
+    If there is no row, store one.
+    """
+    its = {"data_center": key.data_center, "organization_id": key.organization_id}
+    stored = insert_into(organizations).values(its)
+    # Of a row that is there, nothing changes.
+    locked = stored.on_conflict_do_update(
+        index_elements=[*its], set_={"summed": organizations.c.summed}
     )
-    number: int | None = await tx.connection.scalar(statement)
-    if number is None:
-        new = {"data_center": key.data_center, "organization_id": key.organization_id}
-        insert = insert_into(organizations).values(new).on_conflict_do_nothing()
-        await tx.connection.execute(insert)
-        number = (await tx.connection.execute(statement)).scalar_one()
+    result = await tx.connection.execute(locked.returning(organizations.c.id))
+    number: int = result.scalar_one()
     return number
 
 
@@ -201,13 +201,6 @@ def lowered_in(row: Row[Any], now: float) -> dict[LimitKind, Limit]:
 def blocks_of(row: Row[Any]) -> Blocks:
     """Return the blocks in a row of `quota_organizations`."""
     return Blocks(BLOCKS.validate_python(row.blocks), row.probing_until)
-
-
-def is_account(key: OrganizationKey) -> ColumnElement[bool]:
-    """Return the SQL condition that selects an organization's row."""
-    return (organizations.c.data_center == key.data_center) & (
-        organizations.c.organization_id == key.organization_id
-    )
 
 
 _HOUR_MICROSECONDS = HOUR_SECONDS * 1_000_000
