@@ -1,7 +1,7 @@
 """Reads each organization's call counts, plan, blocks, and usage by caller from the database."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -11,7 +11,6 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Row,
-    ScalarSelect,
     Select,
     bindparam,
     case,
@@ -223,33 +222,45 @@ async def hours_since(tx: Transaction, account: Standing, since: float) -> list[
 async def count_since(tx: Transaction, account: Standing, since: float, up_to: int) -> int:
     """Count the calls reserved after the time `since`, up to call number `up_to`."""
     is_counted = (calls.c.reserved_at > since) & (calls.c.number <= up_to) & _SENT
-    return (await _counted(tx, _by_caller(account.id, is_counted))).total()
+    return await _count(tx, account, is_counted)
 
 
 async def count_late(tx: Transaction, account: Standing, since: float) -> int:
     """Count the calls since a time that got no response, and may still reach the service."""
     is_late = (calls.c.reserved_at > since) & (calls.c.permit_until <= account.now) & IS_GIVEN_UP
-    return (await _counted(tx, _by_caller(account.id, is_late))).total()
+    return await _count(tx, account, is_late)
+
+
+async def _count(tx: Transaction, account: Standing, which: ColumnElement[bool]) -> int:
+    its = calls.c.organization == account.id
+    return (await tx.connection.execute(select(func.count()).where(its, which))).scalar_one()
 
 
 async def use_by_client(tx: Transaction, account: Standing, at: float) -> dict[str, list[int]]:
     """Return each gateway client's call counts for the minute and day up to `at`, highest first."""
-    began_at = day_began_at(account.reported, at)
-    then = calls.c.reserved_at <= at
-    in_minute = then & (calls.c.slot_free_at > at)
-    in_day = then & _SENT & (calls.c.reserved_at > began_at)
-    minute = await _counted(tx, _by_caller(account.id, in_minute))
-    day = await _counted(tx, _by_caller(account.id, in_day))
-    callers = sorted({*minute, *day}, key=lambda caller: (-minute[caller], -day[caller], caller))
-    named = [(client_named(caller), caller) for caller in callers]
-    return {client: [minute[caller], day[caller]] for client, caller in named if client}
+    caller = calls.c.slack_user_id
+    is_in_minute = calls.c.slot_free_at > at
+    is_in_day = _SENT & (calls.c.reserved_at > day_began_at(account.reported, at))
+    minute, day = func.count().filter(is_in_minute), func.count().filter(is_in_day)
+    query = (
+        select(caller, minute, day)
+        .where(calls.c.organization == account.id, calls.c.reserved_at <= at)
+        .where(is_in_minute | is_in_day)
+        .group_by(caller)
+        .order_by(minute.desc(), day.desc(), caller)
+    )
+    used = {}
+    for name, *numbers in await tx.connection.execute(query):
+        if client := client_named(name):
+            used[client] = numbers
+    return used
 
 
 async def minute_by_client(tx: Transaction, key: OrganizationKey) -> Counter[str]:
     """Count the organization's minute slots that each gateway client is using now."""
     its = {"data_center": key.data_center, "organization_id": key.organization_id}
-    used = await _counted(tx, _minute_by_caller(tx.clock), {**its, **tx.clock_parameters})
-    return Counter({client_named(caller) or "": count for caller, count in used.items()})
+    rows = await tx.connection.execute(_minute_by_caller(tx.clock), {**its, **tx.clock_parameters})
+    return Counter({client_named(caller) or "": count for caller, count in rows})
 
 
 # Cached, as `_accounts`.
@@ -259,17 +270,7 @@ def _minute_by_caller(clock: ColumnElement[float]) -> Select[Any]:
         organizations.c.data_center == bindparam("data_center"),
         organizations.c.organization_id == bindparam("organization_id"),
     )
-    return _by_caller(organization.scalar_subquery(), calls.c.slot_free_at > clock)
-
-
-def _by_caller(organization: int | ScalarSelect[int], which: ColumnElement[bool]) -> Select[Any]:
+    its = calls.c.organization == organization.scalar_subquery()
     caller = calls.c.slack_user_id
-    its = (calls.c.organization == organization) & which
-    return select(caller, func.count()).where(its).group_by(caller)
-
-
-async def _counted(
-    tx: Transaction, query: Select[Any], parameters: Mapping[str, object] | None = None
-) -> Counter[str]:
-    rows = await tx.connection.execute(query, parameters)
-    return Counter(dict(iter(rows)))
+    used = select(caller, func.count()).where(its, calls.c.slot_free_at > clock)
+    return used.group_by(caller)
