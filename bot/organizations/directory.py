@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from cachetools import TTLCache
 from pydantic import TypeAdapter
 from sqlalchemy import Text, cast, select
 
@@ -31,7 +30,7 @@ from bot.services.errors import (
     ServiceTimeout,
 )
 from bot.store.engine import Database, upsert
-from bot.tasks import Flights
+from bot.tasks import Flights, SingleFlight
 
 ORGANIZATIONS = TypeAdapter(tuple[Organization, ...])
 
@@ -68,10 +67,8 @@ class OrganizationDirectory:
         self._failures: dict[str, tuple[GatehouseError, float]] = {}
         self._calls: Flights[str, Listing] = Flights()
         self._merged = Directory(())
-        # How far the database's clock is ahead, if the stored listings were read a moment ago.
-        self._ahead: TTLCache[str, timedelta] = TTLCache(
-            1, LOOKED_SECONDS, timer=self.clock.monotonic
-        )
+        # How far the database's clock was ahead when the stored listings were read.
+        self._looks = SingleFlight(self._load, LOOKED_SECONDS, self.clock.monotonic)
 
     @property
     def data_centers(self) -> Sequence[str]:
@@ -215,14 +212,12 @@ class OrganizationDirectory:
 
         Unless `again` is True, the database isn't read if it was read a moment ago.
         """
-        ahead = None if again else self._ahead.get(LIST)
-        if ahead is None:
-            ahead = timedelta()
-            with suppress(DatabaseUnavailable):
-                ahead = self._ahead[LIST] = await self._load()
+        ahead = timedelta()
+        with suppress(DatabaseUnavailable):
+            ahead = await self._looks.get("", fresh=again)
         return self.clock.now() + ahead
 
-    async def _load(self) -> timedelta:
+    async def _load(self, _: str) -> timedelta:
         """Load newer stored listings, and return how far the database's clock is ahead."""
         async with self.database.read_only() as tx:
             dates = select(listings.c.data_center, listings.c.fetched_at)
