@@ -32,11 +32,11 @@ from bot.ops.clock import Clock, SystemClock
 from bot.ops.redaction import Redactor
 from bot.organizations.client import InventoryClient
 from bot.organizations.directory import OrganizationDirectory
+from bot.quotas import tidying
 from bot.quotas.guard import Guard
 from bot.quotas.incidents import CARD, NOTE, Alerts, Probes
 from bot.quotas.ratelimits import RateLimits
 from bot.quotas.store import incidents
-from bot.quotas.tidying import Tidying
 from bot.quotas.watcher import Watcher
 from bot.services.calls import Observed, ServiceLog
 from bot.services.http import ServiceHttp, open_session
@@ -188,7 +188,6 @@ def _built(
     alerts = Alerts(database, directory, settings.alerts_channel)
     probes = Probes(directory, terms)
     watcher = Watcher(database, directory, terms, settings.inventory_watch)
-    tidying = Tidying(database)
 
     # Test users and the Home tab
     flow = flow_client(settings, http)
@@ -244,7 +243,7 @@ def _built(
         **home.kinds,
         **probes.kinds,
         **watcher.kinds,
-        **tidying.kinds,
+        **tidying.KINDS,
         **health.kinds,
         **sender.kinds,
         **testuser_jobs.kinds(testusers),

@@ -5,7 +5,6 @@ its entry is written in the same transaction. If the process dies between the ca
 the `quota_tidy` job writes the entry.
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import exists, select, update
@@ -14,7 +13,7 @@ from bot.quotas.rules.use import HOUR_SECONDS
 from bot.quotas.tables import quota_calls as calls
 from bot.store import audit, jobs
 from bot.store.audit_entry import AuditEntry
-from bot.store.engine import Database, Transaction, remove_some
+from bot.store.engine import Transaction, remove_some
 from bot.store.job_loop import Kind, Lease
 from bot.store.jobs import Job
 
@@ -41,42 +40,36 @@ async def record_write(tx: Transaction, organization: int, number: int, status: 
     await audit.append(tx, AuditEntry(row.slack_user_id, "gateway.write", key, detail))
 
 
-@dataclass(frozen=True)
-class Tidying:
-    """Runs the `quota_tidy` job."""
+async def plan(tx: Transaction) -> None:
+    """Run the job soon, because a process that was killed may have left writes."""
+    due_at = await tx.now() + AFTER_HOLD
+    await jobs.put(tx, Job(TIDY_JOB, TIDY_JOB, TIDY_JOB, due_at))
 
-    database: Database
 
-    @property
-    def kinds(self) -> dict[str, Kind]:
-        """The job that deletes old calls."""
-        return {TIDY_JOB: Kind(self.run, plan=self.plan)}
+async def run(_job: Job, lease: Lease) -> datetime:
+    """Record writes that never came back, and delete old calls. Return the next time to run.
 
-    async def plan(self, tx: Transaction) -> None:
-        """Run the job soon, because a process that was killed may have left writes."""
-        due_at = await tx.now() + AFTER_HOLD
-        await jobs.put(tx, Job(TIDY_JOB, TIDY_JOB, TIDY_JOB, due_at))
+    Each organization's newest old call is kept.
+    """
+    database = lease.database
+    now = await database.now()
+    never_came_back = _IS_UNRECORDED & (calls.c.permit_until <= now.timestamp())
+    query = select(calls.c.organization, calls.c.number).where(never_came_back)
+    async with database.read_only() as tx:
+        rows = await tx.connection.execute(query.order_by(calls.c.reserved_at))
+        unrecorded = rows.all()
+    for organization, number in unrecorded:
+        async with database.transaction() as tx:
+            await record_write(tx, organization, number, None)
+    oldest = (now.timestamp() - KEEP_CALLS_SECONDS) // HOUR_SECONDS * HOUR_SECONDS
+    later = calls.alias()
+    its = (later.c.organization == calls.c.organization) & (later.c.number > calls.c.number)
+    is_over = (calls.c.reserved_at < oldest) & exists().where(its, later.c.reserved_at < oldest)
+    removed = 1
+    while removed:
+        async with database.transaction() as tx:
+            removed = await remove_some(tx, calls, is_over)
+    return now + EVERY
 
-    async def run(self, _job: Job, _lease: Lease) -> datetime:
-        """Record writes that never came back, and delete old calls. Return the next time to run.
 
-        Each organization's newest old call is kept.
-        """
-        now = await self.database.now()
-        never_came_back = _IS_UNRECORDED & (calls.c.permit_until <= now.timestamp())
-        query = select(calls.c.organization, calls.c.number).where(never_came_back)
-        async with self.database.read_only() as tx:
-            rows = await tx.connection.execute(query.order_by(calls.c.reserved_at))
-            unrecorded = rows.all()
-        for organization, number in unrecorded:
-            async with self.database.transaction() as tx:
-                await record_write(tx, organization, number, None)
-        oldest = (now.timestamp() - KEEP_CALLS_SECONDS) // HOUR_SECONDS * HOUR_SECONDS
-        later = calls.alias()
-        its = (later.c.organization == calls.c.organization) & (later.c.number > calls.c.number)
-        is_over = (calls.c.reserved_at < oldest) & exists().where(its, later.c.reserved_at < oldest)
-        removed = 1
-        while removed:
-            async with self.database.transaction() as tx:
-                removed = await remove_some(tx, calls, is_over)
-        return now + EVERY
+KINDS = {TIDY_JOB: Kind(run, plan=plan)}

@@ -5,12 +5,14 @@ import random
 import pytest
 
 from bot.organizations.rules import OrganizationKey
+from bot.quotas import tidying
 from bot.quotas.rules.limits import LIMITS, Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, Reservation
-from bot.quotas.tidying import TIDY_JOB, Tidying
+from bot.quotas.tidying import TIDY_JOB
 from bot.services.calls import TOTAL_SECONDS, CallCause, CallClass
+from bot.store.job_loop import Lease
 from bot.store.jobs import Job
 from tests.simulation.ledgers import ModelLedger
 
@@ -78,6 +80,6 @@ async def test_the_database_decides_as_the_model(database, clock):
             await both.make_many(dice.randint(40, 110), call_class)
         else:
             job = Job(TIDY_JOB, TIDY_JOB, TIDY_JOB, clock.now())
-            await Tidying(database).run(job, None)
+            await tidying.run(job, Lease(database, "", job))
         clock.advance(dice.choice(PAUSES))
     assert both.seen >= {"minute", "concurrent"}

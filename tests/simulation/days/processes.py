@@ -17,10 +17,10 @@ from bot.flows import aliases
 from bot.gateway.turns import Turns
 from bot.home.publishing import Home, redraw
 from bot.organizations.directory import OrganizationDirectory
+from bot.quotas import tidying
 from bot.quotas.incidents import CARD, NOTE, Alerts, Probes
 from bot.quotas.ratelimits import RateLimits
 from bot.quotas.store import incidents
-from bot.quotas.tidying import Tidying
 from bot.quotas.watcher import Watcher
 from bot.slack.people import People
 from bot.slack.sender import Sender
@@ -190,9 +190,9 @@ class Quotas:
     def __init__(self, database, client, directory, people, clock) -> None:
         self.ratelimits = RateLimits(database, directory, people, TERMS, clock)
         self.alerts = Alerts(database, directory, ALERTS)
-        probes, tidying = Probes(directory, TERMS), Tidying(database)
+        probes = Probes(directory, TERMS)
         watcher = Watcher(database, directory, TERMS, is_on=True)
-        self.kinds = {**probes.kinds, **watcher.kinds, **tidying.kinds}
+        self.kinds = {**probes.kinds, **watcher.kinds, **tidying.KINDS}
         self.cards = {CARD: self.alerts.card}
         self.notes = {NOTE: self.alerts.note}
 
