@@ -23,7 +23,7 @@ T = TypeVar("T")
 WAITING = "Waiting for you"
 OWN = "Your requests"
 LIMITS = "Limits"
-ROWS_SHOWN = 10
+ROWS_SHOWN, OWN_SHOWN = 10, 15
 MORE_ACCESS = "`/testusers mine` shows everyone you requested access for."
 NO_ACCESS = "You don't have access to Gatehouse yet."
 MORE_REQUESTS = "`/testusers requests` shows all open requests."
@@ -64,7 +64,8 @@ def home(
             *([] if waiting else [block_kit.context("Nothing is waiting for you.")]),
             *_first(waiting, lambda row: pages.waiting(row, reader.show), MORE_REQUESTS),
             block_kit.header(OWN),
-            *starmap(block_kit.section, pages.summaries(own, reader, Act.CANCEL)),
+            *starmap(block_kit.section, pages.summaries(own[:OWN_SHOWN], reader, Act.CANCEL)),
+            *_more(len(own) - OWN_SHOWN, MORE_REQUESTS),
             *([] if own else [block_kit.context(NO_REQUESTS, ABOUT_TEST_USERS)]),
             *([block_kit.section("*Access ending within 24 hours*")] if ending else []),
             *_first(ending, lambda group: pages.group_message(group, reader), MORE_ACCESS),
@@ -86,8 +87,11 @@ def _view(shown: Sequence[SlackBlock]) -> dict[str, Any]:
 def _first(rows: Sequence[T], show: Callable[[T], Message], more: str) -> list[SlackBlock]:
     """Return the blocks of the first rows, and a line that says where the others are."""
     blocks = [block for row in rows[:ROWS_SHOWN] for block in show(row).slack_blocks]
-    left = len(rows) - ROWS_SHOWN
-    return [*blocks, block_kit.context(f"And {left:,} more. {more}")] if left > 0 else blocks
+    return [*blocks, *_more(len(rows) - ROWS_SHOWN, more)]
+
+
+def _more(left: int, where: str) -> list[SlackBlock]:
+    return [block_kit.context(f"And {left:,} more. {where}")] if left > 0 else []
 
 
 def limits(

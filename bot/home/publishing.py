@@ -35,7 +35,6 @@ PUBLISH = "home"
 # Several clicks draw the tab once, and a change may be applied by then.
 MOMENT = timedelta(seconds=2)
 CLOSEST_SECONDS = 5.0
-OWN_SHOWN = 15
 CLOSEST_SHOWN = 3
 ENDING_WITHIN = timedelta(hours=24)
 
@@ -127,7 +126,7 @@ class Home:
         return ui.home(
             reader_of(self.bot, person),
             waiting=waiting,
-            own=own[:OWN_SHOWN],
+            own=own,
             ending=grouped(ending),
             limits=ui.limits(names, blocked, closest),
             reviews=people.may(person, Permission.DECIDE),

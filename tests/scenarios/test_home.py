@@ -212,6 +212,14 @@ async def test_every_grant_that_ends_soon_is_counted(world):
     assert "And 2 more. `/testusers mine`" in otto.all_text
 
 
+async def test_own_requests_that_have_no_room_are_counted(world):
+    for number in range(16):
+        await world.asked(f"add welcome +1777{number:02}")
+    otto = await opened(world, OTTO)
+    assert otto.buttons.count("Cancel") == 15
+    assert "And 1 more. `/testusers requests` shows all open requests." in otto.all_text
+
+
 @pytest.mark.parametrize(("hours", "is_shown"), [(24, True), (25, False)])
 async def test_access_that_ends_within_24_hours_is_shown(world, hours, is_shown):
     await world.applied(f"add welcome +15550100 for {hours}h")
