@@ -1,12 +1,13 @@
 """Buttons below replies offer the next step: a correction, a retry or a related command."""
 
+import json
 import re
 
 import pytest
 
 from handlers import listening
 from sandbox.services.faults import Fault, FaultKind
-from tests.support.world import ADA, ADAM, NORA, OTTO, VERA, WELCOME
+from tests.support.world import ADA, ADAM, NORA, OTTO, SURVEY, VERA, WELCOME, empty_world
 
 
 async def pressed(world, user: str, message, button: str, words: str):
@@ -34,6 +35,16 @@ async def test_the_closest_word_is_a_button(world):
         answer = await world.ask(OTTO, command, typed)
         assert button in answer.buttons, typed
         await pressed(world, OTTO, answer, button, words)
+
+
+async def test_the_closest_flow_is_a_button_in_quotes_and_for_a_name_that_slack_escapes(sqlite_url):
+    aliases = json.dumps({"welcome": WELCOME, "R&D": SURVEY})
+    async with empty_world(sqlite_url, flow_aliases=aliases) as world:
+        answer = await world.ask(OTTO, "/testusers", 'add "wellcome" +15550100')
+        assert '/testusers add "welcome" +15550100' in answer.buttons
+        answer = await world.ask(OTTO, "/testusers", "list R&E")
+        assert answer.buttons == ["/testusers list R&D"]
+        await pressed(world, OTTO, answer, "/testusers list R&D", "test user")
 
 
 async def test_button_asks_for_the_permission_of_its_command(world):

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from bot.errors import Ambiguous, GatehouseError, Unsent, UsageError
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import Message
-from bot.slack.parse import recover
+from bot.slack.parse import escaped, recover
+from bot.spelling import DOUBLE_QUOTES
 
 WORKING = Message("Working on it…")
 STOPPED = Message(
@@ -36,8 +37,9 @@ def with_next_steps(message: Message, error: GatehouseError, command: str) -> Me
     """
     steps = []
     name, _, typed = command.partition(" ")
-    # A word ends at a space or a comma, so that part of another word is never replaced.
-    wrong = rf"(?<![^\s,]){re.escape(error.unknown)}(?![^\s,])"
+    # A word ends at a space, a comma or a quotation mark, so part of another is never replaced.
+    end = rf"[^\s,{DOUBLE_QUOTES}]"
+    wrong = rf"(?<!{end}){re.escape(escaped(error.unknown))}(?!{end})"
     if error.closest and (place := re.search(wrong, typed, re.IGNORECASE)):
         for word, label in error.closest.items():
             rather = f"{name} {typed[: place.start()]}{word}{typed[place.end() :]}"
