@@ -10,7 +10,7 @@ from bot.flows.rules.identities import plain
 from bot.permissions import Permission, Person
 from bot.store import audit
 from bot.store.audit_entry import AuditEntry
-from bot.store.engine import Transaction, upsert
+from bot.store.engine import Transaction, serialise, upsert
 from bot.testusers.parse.command import ChangeRequest
 from bot.testusers.parts import Parts
 from bot.testusers.rules.requests import Preset, Who
@@ -39,7 +39,7 @@ async def save_preset(bot: Parts, person: Person, name: str, identities: Sequenc
     await bot.people.require(person, Permission.REQUEST)
     by = Who.of(person)
     async with bot.database.transaction() as tx:
-        before = (await saved_presets(tx, [name])).get(name)
+        before = await _held(tx, name)
         values = {"name": name, "identities": list(identities), "saved_by": asdict(by)}
         await upsert(tx, presets, {**values, "saved_at": await tx.now()})
         detail = {"before": before.identities if before else (), "after": identities}
@@ -50,13 +50,19 @@ async def delete_preset(bot: Parts, person: Person, name: str) -> Preset:
     """Delete a preset and return it. Requests that used the preset keep their identities."""
     await bot.people.require(person, Permission.REQUEST)
     async with bot.database.transaction() as tx:
-        preset = (await saved_presets(tx, [name])).get(name)
+        preset = await _held(tx, name)
         if preset is None:
             raise _unknown_preset(name)
         await tx.write(delete(presets).where(presets.c.name == name))
         detail = {"before": preset.identities}
         await audit.append(tx, AuditEntry(person.slack_user_id, "preset.deleted", name, detail))
     return preset
+
+
+async def _held(tx: Transaction, name: str) -> Preset | None:
+    """Return the preset, if there is one, which nobody else changes in the meantime."""
+    await serialise(tx, f"preset:{name}")
+    return (await saved_presets(tx, [name])).get(name)
 
 
 async def identities_of(bot: Parts, requested: ChangeRequest) -> tuple[str, ...]:

@@ -1,5 +1,7 @@
 """Tests the checks that a request must pass before the request is stored and posted."""
 
+import asyncio
+import json
 import random
 
 import pytest
@@ -10,6 +12,8 @@ from bot.explain import explain
 from bot.flows.rules.flows import Flow
 from bot.flows.rules.lists import Change
 from bot.permissions import Role
+from bot.store import audit
+from bot.store.engine import Database
 from bot.testusers import asking, presets, store
 from bot.testusers.messages import notes, phrases
 from bot.testusers.parse.command import parse_testusers
@@ -181,6 +185,27 @@ async def test_saving_and_deleting_are_audited_with_what_was(world):
         await presets.delete_preset(world, otto, "demo")
     assert await world.audited() == [(OTTO, "preset.saved"), (OTTO, "preset.deleted")]
     assert await presets.every_preset(world) == []
+
+
+@pytest.mark.postgres
+async def test_a_preset_is_changed_by_one_person_at_a_time(postgres_url, clock):
+    databases = [Database(postgres_url, clock) for _ in range(2)]
+    worlds = [World(database, clock, owner=str(database)) for database in databases]
+    otto = await worlds[0].person(OTTO)
+    await asyncio.gather(
+        *(presets.save_preset(worlds[n % 2], otto, "demo", (f"+{n}",)) for n in range(6))
+    )
+    gone = await asyncio.gather(
+        *(presets.delete_preset(worlds[n % 2], otto, "demo") for n in range(6)),
+        return_exceptions=True,
+    )
+    assert sum(isinstance(one, NotFound) for one in gone) == 5
+    async with databases[0].read_only() as tx:
+        entries = [json.loads(entry.detail) for entry in await audit.latest(tx, 100)][::-1]
+    saved = [entry for entry in entries if "after" in entry]
+    assert [entry["before"] for entry in saved[1:]] == [entry["after"] for entry in saved[:-1]]
+    for one in databases:
+        await one.close()
 
 
 async def test_a_viewer_looks_and_changes_nothing(world):
