@@ -277,7 +277,7 @@ async def test_a_confirmation_dialog_names_its_change(world):
 async def test_the_dialog_of_undo_gives_no_access_whose_end_has_passed(world, text, undo):
     await world.applied("add welcome +15550100 for 2h")
     card = await world.applied(text)
-    passed = "(unless the earlier end date has passed)"
+    passed = "(no access if the earlier end date has passed)"
     assert dialogs_of(card) == {"Undo": f"This asks to {undo} {passed}."}
 
 

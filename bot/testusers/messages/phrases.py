@@ -205,7 +205,7 @@ def undo_in_plain(request: Request) -> str:
         if person.wants is Wants.REMOVE:
             does = "add {} to {}"
         if person.earlier_end:
-            does += " (unless the earlier end date has passed)"
+            does += " (no access if the earlier end date has passed)"
         if person.stands:
             groups.setdefault(does, []).append(person.spelling)
     clauses = [does.format(in_plain(people), request.flow.name) for does, people in groups.items()]
