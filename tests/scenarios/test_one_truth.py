@@ -242,6 +242,20 @@ async def test_a_removal_takes_every_spelling_and_its_card_names_each(world):
     assert sorted(world.flow.identities) == sorted(["ada@example.com", *SPELLINGS])
 
 
+@pytest.mark.parametrize(
+    "text", ["add welcome bob@example.com for 2h", "remove welcome bob@example.com"]
+)
+async def test_undo_and_its_undo_change_each_spelling_once(process, text):
+    process.service.lists[WELCOME] = [*SPELLINGS]
+    request = await process.applied(text)
+    for _ in range(3):
+        request = await process.undo(request)
+        assert sorted(wanted(request).identities) == sorted(SPELLINGS)
+        await process.decide(Act.APPROVE, request)
+        await process.work()
+        assert (await process.stored(request)).state is State.APPLIED
+
+
 async def test_another_spelling_extends_access(world):
     first = await world.applied(f"add welcome {SPELLINGS[0]} for 2h")
     second = await world.asked(f"add welcome {SPELLINGS[1]} for 5h")

@@ -242,15 +242,20 @@ class CurrentList:
         return Effect.KEEP if is_later else Effect.LIMIT
 
     def planned(
-        self, wishes: Iterable[RequestPerson], at: datetime
+        self, wishes: Collection[RequestPerson], at: datetime
     ) -> tuple[tuple[RequestPerson, ...], Change]:
         """Return the people for whom there's something to change, and the rest as a change.
 
-        All spellings of a person on the list are changed.
+        All spellings of a person on the list are changed, each once: an undo can have wishes for
+        several of them.
         """
         people, others = list[RequestPerson](), list[RequestPerson]()
+        taken = {wish.identity for wish in wishes}
         for wish in wishes:
             for spelling in self.spellings.of(wish.identity) or [wish.identity]:
+                if spelling != wish.identity and spelling in taken:
+                    continue
+                taken.add(spelling)
                 person = replace(wish, identity=spelling, spelling=spelling)
                 if effect := self.effect(person, at):
                     current_end = self.ends.get(spelling)
