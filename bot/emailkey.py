@@ -17,7 +17,7 @@ from bot.settings.model import EmailAuth
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import Message
 from bot.slack.messages.paging import FIRST, Page, Wanted
-from bot.slack.parse import asks_for_help, read_words, refuse_endless, unknown
+from bot.slack.parse import asks_for_help, unknown, words_of
 from bot.spelling import visible
 
 LONGEST_RESOURCE = 100
@@ -49,8 +49,7 @@ class EmailKeyRequest:
 
 def parse_emailkey(typed: str) -> EmailKeyRequest:
     """Parse the text after `/emailkey`. Empty text is a request for help."""
-    refuse_endless(typed, EMAILKEY)
-    words = read_words(typed)
+    words = words_of(typed, EMAILKEY)
     if not words or asks_for_help(words):
         return EmailKeyRequest("help")
     match [word.keyword for word in words]:

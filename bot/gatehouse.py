@@ -11,7 +11,7 @@ from bot.commands import GATEHOUSE
 from bot.permissions import LEAST_ROLE, Permission, Person, Role
 from bot.slack.messages import text
 from bot.slack.messages.block_kit import Message
-from bot.slack.parse import asks_for_help, read_words, refuse_endless, unknown
+from bot.slack.parse import asks_for_help, unknown, words_of
 from bot.spelling import visible
 
 COUNTS = {str(count): count for count in range(1, 51)}
@@ -27,8 +27,7 @@ class GatehouseRequest:
 
 def parse_gatehouse(typed: str) -> GatehouseRequest:
     """Parse the text after `/gatehouse`. Empty text means help."""
-    refuse_endless(typed, GATEHOUSE)
-    words = read_words(typed)
+    words = words_of(typed, GATEHOUSE)
     if not words or asks_for_help(words):
         return GatehouseRequest("help")
     match [word.keyword for word in words]:

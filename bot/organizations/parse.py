@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bot.commands import ORGS
-from bot.slack.parse import Word, asks_for_help, name_in, read_words, refuse_endless
+from bot.slack.parse import Word, asks_for_help, name_in, words_of
 
 LONGEST_FILTER = 200
 
@@ -20,8 +20,7 @@ class OrgsRequest:
 
 def parse_orgs(text: str) -> OrgsRequest:
     """Parse the text after `/orgs`, or raise UsageError if the text is invalid."""
-    refuse_endless(text, ORGS, "search")
-    words = read_words(text)
+    words = words_of(text, ORGS, "search")
     first = words[0].keyword if words else ""
     if asks_for_help(words):
         return OrgsRequest("help")

@@ -5,7 +5,7 @@ from typing import Literal
 
 from bot.commands import RATELIMITS
 from bot.quotas.rules.limits import Plan
-from bot.slack.parse import asks_for_help, name_in, read_words, refuse_endless
+from bot.slack.parse import asks_for_help, name_in, words_of
 from bot.spelling import folded
 
 _PLANS = ", ".join(plan.value for plan in Plan)
@@ -22,8 +22,7 @@ class RatelimitsRequest:
 
 def parse_ratelimits(text: str) -> RatelimitsRequest:
     """Parse the text after `/ratelimits`. A name that is also a keyword must be in quotes."""
-    refuse_endless(text, RATELIMITS)
-    words = read_words(text)
+    words = words_of(text, RATELIMITS)
     if not words:
         return RatelimitsRequest("all")
     first = words[0].keyword

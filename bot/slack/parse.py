@@ -41,13 +41,6 @@ class Word:
         return plain.lstrip("-") or plain
 
 
-def refuse_endless(text: str, command: Command, kind: str | None = None) -> None:
-    """Raise UsageError if the text is too long to parse."""
-    if len(text) > MAX_CHARS:
-        sentence = f"That's too long. Send at most {MAX_CHARS:,} characters at once."
-        raise command.misuse(sentence, kind)
-
-
 def asks_for_help(words: Sequence[Word]) -> bool:
     """Return True if the only word is `help`, `h` or `?`, with or without leading dashes."""
     return len(words) == 1 and words[0].keyword in _HELP
@@ -84,8 +77,21 @@ def name_in(text: str, start: int, words: Sequence["Word"]) -> str:
     return words[0].text if len(words) == 1 else rest_of_line(text, start)
 
 
+def words_of(
+    text: str, command: Command, kind: str | None = None, *, commas: bool = False
+) -> tuple[Word, ...]:
+    """Return the words after a command, or raise UsageError if the text is too long to parse.
+
+    The error shows the usage of the form `kind`.
+    """
+    if len(text) > MAX_CHARS:
+        sentence = f"That's too long. Send at most {MAX_CHARS:,} characters at once."
+        raise command.misuse(sentence, kind)
+    return read_words(text, commas=commas)
+
+
 def read_words(text: str, *, commas: bool = False) -> tuple[Word, ...]:
-    """Split a command's text into words at whitespace, and at commas if `commas` is True."""
+    """Split a text into words at whitespace, and at commas if `commas` is True."""
     separators = r"\s," if commas else r"\s"
     gap = re.compile(rf"[{separators}]*")
     plain = re.compile(rf"(?:{_MARKUP}|[^{separators}])+")

@@ -24,10 +24,9 @@ from bot.flows.rules.identities import is_sendable
 from bot.slack.parse import (
     Word,
     asks_for_help,
-    read_words,
-    refuse_endless,
     rest_of_line,
     unknown,
+    words_of,
 )
 from bot.spelling import closest, folded, one_line
 from bot.testusers.parse.form import FOR_CHARACTERS, ChangeKind, Prefilled
@@ -261,8 +260,7 @@ def parse_testusers(text: str) -> TestusersRequest:
     Raises:
         UsageError: The text can't be parsed.
     """
-    refuse_endless(text, TESTUSERS, "add")
-    words = read_words(text, commas=True)
+    words = words_of(text, TESTUSERS, "add", commas=True)
     if not words:
         return Subcommand(FORM)
     if asks_for_help(words[:1]):
