@@ -50,8 +50,12 @@ class Command:
     @property
     def subcommands(self) -> list[str]:
         """The words that can directly follow the command's name."""
-        first = [form.arguments.split()[:1] for form in self.forms]
-        return [*dict.fromkeys(word for words in first for word in words if word.isalpha()), HELP]
+        names = list[str]()
+        for form in self.forms:
+            word = form.arguments.partition(" ")[0]
+            if word.isalpha() and word not in names:
+                names.append(word)
+        return [*names, HELP]
 
     def meant(self, typed: Sequence[str]) -> str | None:
         """Return the subcommand closest to the first typed word, unless it's no typo.

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
 from itertools import chain
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
@@ -239,11 +239,11 @@ class FlowRules(FlowPolicy):
 
     def under(self, policy: FlowPolicy, source: str) -> "FlowRules":
         """Return these rules, except those that the policy sets."""
-        own = {
-            rule.name: value
-            for rule in fields(FlowPolicy)
-            if (value := getattr(policy, rule.name)) != rule.default
-        }
+        own = dict[str, Any]()
+        for rule in fields(FlowPolicy):
+            value = getattr(policy, rule.name)
+            if value != rule.default:
+                own[rule.name] = value
         return replace(self, **own, sources=self.sources | dict.fromkeys(own, source))
 
 

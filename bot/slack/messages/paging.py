@@ -53,12 +53,12 @@ class Page(Generic[T]):
 
     def turns(self, action_id: str) -> list[SlackBlock]:
         """Return the `Previous` and `Next` buttons that this page needs, each with its own ID."""
-        at = self.wanted.page
-        return [
-            button(label, f"{action_id}.{label.lower()}", replace(self.wanted, page=to).value())
-            for label, to in (("Previous", at - 1), ("Next", at + 1))
-            if 0 <= to <= self.last
-        ]
+        buttons = list[SlackBlock]()
+        for label, step in (("Previous", -1), ("Next", 1)):
+            wanted = replace(self.wanted, page=self.wanted.page + step)
+            if 0 <= wanted.page <= self.last:
+                buttons.append(button(label, f"{action_id}.{label.lower()}", wanted.value()))
+        return buttons
 
     def turning(self, action_id: str) -> list[SlackBlock]:
         """Return blocks with the page's place and its buttons, or none if it is the only page."""

@@ -21,13 +21,7 @@ from bot.approvals.times import (
 from bot.commands import FORM, HELP, TESTUSERS
 from bot.errors import UsageError
 from bot.flows.rules.identities import is_sendable
-from bot.slack.parse import (
-    Word,
-    asks_for_help,
-    rest_of_line,
-    unknown,
-    words_of,
-)
+from bot.slack.parse import Word, asks_for_help, rest_of_line, unknown, words_of
 from bot.spelling import closest, folded, one_line
 from bot.testusers.parse.form import FOR_CHARACTERS, ChangeKind, Prefilled
 from bot.testusers.parse.identities import KEYWORDS, PRESET, is_person, lines_of, read_lines
