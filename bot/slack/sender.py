@@ -182,7 +182,8 @@ class Sender:
         sent = step.waiting.sent
         name = f"{key}:{step.waiting.first_at}"
         # An earlier job might have posted it, and then found that it isn't needed.
-        might_be_posted = step.lease.job.generation > 1 or not step.waiting.is_first
+        is_first = step.waiting.first_at == step.waiting.messages[0].created_at
+        might_be_posted = step.lease.job.generation > 1 or not is_first
         if sent is not None:
             # The card gets another ID if it must be posted again, such as in another channel.
             name = f"{key}:{sent.channel_id}:{sent.message_ts}"

@@ -76,6 +76,13 @@ class Transaction:
 
     def __init__(self, connection: AsyncConnection, clock: Clock | None) -> None:
         self.connection = connection
+        self.is_postgres = connection.dialect.name == "postgresql"
+        self.clock = POSTGRES_CLOCK if clock is None else CLOCK_PARAMETER
+        """An SQL expression for the time in seconds since 1970, which avoids a separate query.
+
+        The expression is one of two constants, so SQLAlchemy can cache statements that contain it.
+        Pass `clock_parameters` when you execute such a statement.
+        """
         self.has_due_job = False
         """True if the transaction has stored or released jobs that might be due."""
         self.is_ending = False
@@ -84,11 +91,6 @@ class Transaction:
         """Functions to call once the transaction has been committed."""
         self._clock = clock
         self._now: datetime | None = None
-
-    @property
-    def is_postgres(self) -> bool:
-        """True if the database is PostgreSQL."""
-        return self.connection.dialect.name == "postgresql"
 
     async def now(self) -> datetime:
         """Return the database's time, which is constant within this transaction."""
@@ -120,15 +122,6 @@ class Transaction:
             (await driver_of(self.connection)).is_ending = True
 
     @property
-    def clock(self) -> ColumnElement[float]:
-        """An SQL expression for the time in seconds since 1970, which avoids a separate query.
-
-        The expression is one of two constants, so SQLAlchemy can cache statements that contain it.
-        Pass `clock_parameters` when you execute such a statement.
-        """
-        return POSTGRES_CLOCK if self._clock is None else CLOCK_PARAMETER
-
-    @property
     def clock_parameters(self) -> dict[str, float]:
         """The parameters to pass when executing a statement that contains `clock`."""
         return {} if self._clock is None else {"clock": self._clock.now().timestamp()}
@@ -136,6 +129,10 @@ class Transaction:
 
 Claim = Callable[[Transaction], Awaitable[Callable[[], None]]]
 UntilEnds = Callable[[str, float], Awaitable[Any]]
+
+
+async def _not_running(_key: str, _seconds: float) -> None:
+    """Say of any job that it isn't running."""
 
 
 class Database:
@@ -157,29 +154,19 @@ class Database:
         """The newest schema revision that this process knows, once it has used the database."""
         self._writer = asyncio.Lock()
         self._file_id: tuple[int, int] | None = None
-        self._claim_due_jobs: Claim | None = None
-        self._until_job_ends: UntilEnds | None = None
+        self.claim_due_jobs: Claim | None = None
+        """Claims due jobs at the end of each transaction that stores some, if a job loop runs.
+
+        Its result is called after the commit. Other job loops find a due job within a second.
+        """
+        self.until_job_ends: UntilEnds = _not_running
+        """Waits for a job with this key if this process runs it, but at most so many seconds.
+
+        Returns the result of the job's lease, or None if the job isn't running.
+        """
         self._cause_told_at = -math.inf
         self._committed_at = -math.inf
         self._is_in_doubt = True
-
-    def run_jobs_with(self, claim: Claim, until_ends: UntilEnds) -> None:
-        """Let a job loop claim due jobs at the end of each transaction that stores due jobs.
-
-        The result of `claim` is called after the commit. Other job loops find a due job within a
-        second.
-        """
-        self._claim_due_jobs = claim
-        self._until_job_ends = until_ends
-
-    async def until_job_ends(self, key: str, seconds: float) -> Any:  # noqa: ANN401 - the runner's
-        """Wait for a job that this process runs, if it does, but at most this many seconds.
-
-        Return the result of its lease, or None if the job isn't running.
-        """
-        if self._until_job_ends is None:
-            return None
-        return await self._until_job_ends(key, seconds)
 
     @property
     def is_proven(self) -> bool:
@@ -200,8 +187,8 @@ class Database:
                 yield tx
                 # PostgreSQL gets the claim together with the COMMIT.
                 tx.is_ending = True
-                if self._claim_due_jobs is not None and tx.has_due_job:
-                    start = await self._claim_due_jobs(tx)
+                if self.claim_due_jobs is not None and tx.has_due_job:
+                    start = await self.claim_due_jobs(tx)
                 self._require_same_file()
         except DatabaseUnavailable as error:
             # SQLite runs in this process, so a failed commit is always undone.

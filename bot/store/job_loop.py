@@ -171,17 +171,14 @@ class JobLoop:
         self._is_crowded = False
         self._claims = itertools.count(1)
         self._running: dict[Lease, asyncio.Task[None]] = {}
-        database.run_jobs_with(self._claim, self.until_ends)
+        database.claim_due_jobs = self._claim
+        database.until_job_ends = self._until_ends
 
     def wake(self) -> None:
         """Look for due jobs immediately."""
         self._awake.set()
 
-    async def until_ends(self, key: str, seconds: float) -> Any:  # noqa: ANN401 - the runner's
-        """Wait for a job that this process runs, if it does, but at most this many seconds.
-
-        Return the result of its lease, or None if the job isn't running.
-        """
+    async def _until_ends(self, key: str, seconds: float) -> Any:  # noqa: ANN401 - the runner's
         for lease, run in self._running.items():
             if lease.job.key == key:
                 await asyncio.wait({run}, timeout=seconds)
@@ -249,31 +246,29 @@ class JobLoop:
         hundred cards. The jobs that are claimed together, or at the same moment, may exceed a limit
         by a few.
         """
-        leases: list[Lease] = []
+        owner = f"{self._owner}-{next(self._claims)}"
+        held_at = self._clock.since_boot()
+        claimed: list[Job] = []
 
         def start() -> None:
-            for lease in leases:
+            for job in claimed:
+                clock = self._clock.since_boot
+                lease = Lease(self._database, owner, job, clock, held_at, wake=self.wake)
                 # The caller's context names a Slack request that has nothing to do with the job.
                 self._running[lease] = asyncio.create_task(
-                    self._run(lease), name=f"job {lease.job.key}", context=Context()
+                    self._run(lease), name=f"job {job.key}", context=Context()
                 )
-            if len(leases) == CLAIMED_AT_ONCE:
+            if len(claimed) == CLAIMED_AT_ONCE:
                 self.wake()
 
         if not (self._is_stopping or self._has_ended.is_set()):
             running = Counter(lease.job.kind for lease in self._running)
             full = [name for name, kind in self._kinds.items() if running[name] >= kind.at_once]
             self._is_crowded = bool(full)
-            owner = f"{self._owner}-{next(self._claims)}"
-            held_at = self._clock.since_boot()
             await tx.end_with_next()
-            claimed = await jobs.claim(
+            claimed += await jobs.claim(
                 tx, owner, CLAIMED_AT_ONCE, exclude_kinds=full, newest_first=newest_first
             )
-            leases += [
-                Lease(self._database, owner, job, self._clock.since_boot, held_at, wake=self.wake)
-                for job in claimed
-            ]
         return start
 
     async def _run(self, lease: Lease) -> None:

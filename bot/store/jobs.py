@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import (
@@ -187,11 +188,10 @@ async def claim(
     excludes = bool(exclude_kinds)
     statement = _claiming(tx.clock, excludes=excludes, newest_first=newest_first)
     rows = (await tx.connection.execute(statement, parameters)).all()
-    claimed = (
+    return [
         Job(row.key, row.kind, row.subject, row.due_at, row.payload, row.generation, row.tries)
-        for row in rows
-    )
-    return sorted(claimed, key=lambda job: job.due_at)
+        for row in sorted(rows, key=attrgetter("due_at"))
+    ]
 
 
 async def renew(tx: Transaction, owner: str, key: str, *, skip_locked: bool = False) -> bool:

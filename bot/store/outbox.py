@@ -62,11 +62,6 @@ class Waiting:
     sent: SentCard | None = None
     first_at: datetime | None = None
 
-    @property
-    def is_first(self) -> bool:
-        """True if the card wasn't sent, and none of its messages has been handled before."""
-        return self.first_at == self.messages[0].created_at
-
 
 # Statements are built only once, because building them takes longer than executing them.
 _ITS_KEY = outbox_messages.c.key == bindparam("its_key")

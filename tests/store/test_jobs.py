@@ -37,7 +37,7 @@ async def test_due_jobs_are_claimed_once_with_the_commit_that_stores_them(databa
         claimed.append([job.key for job in await jobs.claim(tx, "me", 10)])
         return lambda: started.append(1)
 
-    database.run_jobs_with(claim_due, None)
+    database.claim_due_jobs = claim_due
     await put(database, seconds=30)
     with suppress(KeyError):
         async with database.transaction() as tx:
