@@ -169,10 +169,13 @@ class ReportedLimits:
 
         `headers` must be a case-insensitive mapping.
         """
-        sent = [headers.get(f"X-Rate-Limit-{name}", "") for name in ("Limit", "Remaining", "Reset")]
-        if not all(text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS for text in sent):
-            return None
-        return cls(*map(int, sent))
+        numbers = []
+        for name in ("Limit", "Remaining", "Reset"):
+            text = headers.get(f"X-Rate-Limit-{name}", "")
+            if not (text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS):
+                return None
+            numbers.append(int(text))
+        return cls(*numbers)
 
 
 # These outcomes don't mean that the service has a problem: a person's input can cause a rejection,

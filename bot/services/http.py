@@ -63,12 +63,9 @@ class Permit:
     # The HTTP status of the response, if it arrived.
     status: int | None = None
 
-    def __init__(self, is_fresh: Callable[[], bool] = lambda: True) -> None:
-        self._is_fresh = is_fresh
-
-    def may_send(self) -> bool:
-        """Return True if the permit is still valid. The client checks this right before sending."""
-        return self._is_fresh()
+    def __init__(self, may_send: Callable[[], bool] = lambda: True) -> None:
+        self.may_send = may_send
+        """Returns True if the permit is still valid. The client asks this right before sending."""
 
     async def responded(self, limits: ReportedLimits | None = None) -> None:
         """Record when the response's headers arrived, and the limits that they contain, if any."""
@@ -191,35 +188,33 @@ class CheckedRequest(aiohttp.ClientRequest):
         return await super().send(conn)
 
 
-def once(may_send: Callable[[], bool]) -> aiohttp.ClientMiddlewareType:
-    """Return a middleware that sends a request at most once, and only if `may_send` allows it.
+async def send_once(
+    may_send: Callable[[], bool],
+    request: aiohttp.ClientRequest,
+    handler: aiohttp.ClientHandlerType,
+) -> aiohttp.ClientResponse:
+    """Send a request at most once, and only if `may_send` allows it. This is a middleware.
 
-    Without this middleware, aiohttp would resend a GET after some connection errors (client.py,
+    Without it, aiohttp would resend a GET after some connection errors (client.py,
     `retry_persistent_connection`), and the service could count two calls for one permit.
     """
-
-    async def send(
-        request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
-    ) -> aiohttp.ClientResponse:
-        if isinstance(request, CheckedRequest):
-            request.may_send = may_send
-        try:
-            return await handler(request)
-        except aiohttp.ClientConnectorError:
+    if isinstance(request, CheckedRequest):
+        request.may_send = may_send
+    try:
+        return await handler(request)
+    except aiohttp.ClientConnectorError:
+        raise
+    except (
+        aiohttp.ClientOSError,
+        aiohttp.ServerDisconnectedError,
+        aiohttp.ClientResponseError,
+    ) as error:
+        if isinstance(request, CheckedRequest) and not request.is_sent:
+            # Only a proxy that is asked to connect answers before that.
+            raise aiohttp.ClientHttpProxyError(request.request_info, ()) from error
+        if isinstance(error, aiohttp.ClientResponseError):
             raise
-        except (
-            aiohttp.ClientOSError,
-            aiohttp.ServerDisconnectedError,
-            aiohttp.ClientResponseError,
-        ) as error:
-            if isinstance(request, CheckedRequest) and not request.is_sent:
-                # Only a proxy that is asked to connect answers before that.
-                raise aiohttp.ClientHttpProxyError(request.request_info, ()) from error
-            if isinstance(error, aiohttp.ClientResponseError):
-                raise
-            raise aiohttp.ClientConnectionError(str(error)) from error
-
-    return send
+        raise aiohttp.ClientConnectionError(str(error)) from error
 
 
 class NotHttpError(aiohttp.ClientPayloadError):
@@ -394,7 +389,7 @@ def sending(
         call.url,
         allow_redirects=False,
         timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
-        middlewares=(once(permit.may_send),),
+        middlewares=(partial(send_once, permit.may_send),),
         # Otherwise, a body that breaks off would look whole, and a 429 with an unknown encoding
         # would be an error without a status.
         auto_decompress=False,
