@@ -1,7 +1,7 @@
-"""A client for the flow service, and a class that finds flows by alias or SID."""
+"""A client for the flow service, and the check that a list isn't older than the bot's changes."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from http import HTTPStatus
@@ -9,9 +9,11 @@ from http import HTTPStatus
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr
 from yarl import URL
 
+from bot.flows.rules.flows import Flow
+from bot.flows.rules.lists import FlowList, is_before
 from bot.services.calls import ServiceCall
 from bot.services.credentials import basic
-from bot.services.errors import model_in, wrong_form
+from bot.services.errors import ResponseUnreadable, model_in, wrong_form
 from bot.services.http import OpenPermit, Permit, ServiceHttp, unlimited
 
 ADVICE: Mapping[int, str] = {
@@ -27,6 +29,7 @@ UPDATE_ADVICE: Mapping[int, str] = {
 CHECK_ALIASES = "Choose another flow, or ask whoever runs Gatehouse to check FLOW_ALIASES."
 LABEL = "the flow service"
 MOST_FLOWS = 200
+STALE = "The list doesn't show a change that I made less than a minute ago. Try again in a minute."
 NO_SUCH_FLOW = "FW" + "0" * 32
 _FLOW_IN_URL = re.compile(r"/Flows/(FW[0-9a-fA-F]{32})(?![0-9a-fA-F])", re.IGNORECASE)
 
@@ -132,3 +135,17 @@ def _list_in(call: ServiceCall, flow_sid: str, body: bytes) -> list[str]:
     if {sid.upper() for sid in sids if sid} - {flow_sid.upper()}:
         raise wrong_form(call, "for another flow")
     return [identity for identity in sent.test_users if identity]
+
+
+async def read_current(
+    service: FlowClient, flow: Flow, recent: Sequence[FlowList], in_doubt: Collection[str]
+) -> tuple[str, ...]:
+    """Read a list, and read it once more if it's older than the bot's changes in `recent`.
+
+    Raise ResponseUnreadable if it's still outdated. `in_doubt` are the people in a POST in doubt.
+    """
+    for _ in range(2):
+        listed = tuple(await service.read(flow.sid))
+        if not is_before(recent, in_doubt, listed):
+            return listed
+    raise ResponseUnreadable("flow", STALE)

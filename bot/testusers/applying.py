@@ -15,7 +15,7 @@ import structlog
 
 from bot.approvals.rules import State
 from bot.errors import GatehouseError, NotConfigured
-from bot.flows.reading import read_current
+from bot.flows.client import read_current
 from bot.flows.rules.flows import Flow
 from bot.flows.rules.identities import stored_spellings
 from bot.flows.rules.lists import CONFIRMED, FlowList, is_before

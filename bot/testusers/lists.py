@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from bot.flows.reading import read_current
+from bot.flows.client import read_current
 from bot.flows.rules.flows import Flow
 from bot.flows.rules.lists import CONFIRMED
 from bot.testusers import store
