@@ -28,6 +28,9 @@ class NamingLoop(asyncio.SelectorEventLoop):
                 return
             try:
                 found.set_result(socket.getaddrinfo(*wanted, **hints))
+            except UnicodeError:
+                # A part of the name is empty or longer than 63 characters.
+                found.set_exception(socket.gaierror(socket.EAI_NONAME, "not a host name"))
             except Exception as error:  # noqa: BLE001 - raised in the caller
                 found.set_exception(error)
 

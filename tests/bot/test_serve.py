@@ -127,6 +127,15 @@ def test_slow_names_hold_up_neither_names_nor_work_in_threads(asked):
     assert sorted(asked) == sorted([*slow_hosts, QUICK])
 
 
+@pytest.mark.parametrize("host", ["a..example", ".example", f"{'a' * 64}.example"])
+def test_a_name_that_no_host_can_have_is_a_name_that_cannot_be_found(host):
+    async def program():
+        with pytest.raises(socket.gaierror):
+            await look(host)
+
+    run(program())
+
+
 def test_the_program_runs_in_a_naming_loop(monkeypatch):
     loops = []
 
