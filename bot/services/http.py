@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import re
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -15,7 +16,7 @@ from urllib.request import getproxies_environment, proxy_bypass_environment  # t
 import aiohttp
 import structlog
 from aiohttp.client_proto import ResponseHandler
-from aiohttp.http import RawResponseMessage
+from aiohttp.http import HttpProcessingError, RawResponseMessage
 from yarl import URL
 
 from bot.errors import GatehouseError
@@ -136,6 +137,11 @@ async def open_session() -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
+# The first line of a 429, and what is read of it if its headers aren't valid or complete HTTP.
+_REFUSED_LINE = re.compile(rb"HTTP/[0-9.]+ +429\b")
+_REFUSED = b"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n"
+
+
 class HeadersFirst(ResponseHandler):
     """Receives responses. If a body isn't valid HTTP, the headers before it are still read.
 
@@ -146,12 +152,21 @@ class HeadersFirst(ResponseHandler):
 
     # Each request has a parser of its own.
     _answered: object = None
+    _is_refused = False
 
     async def read(self) -> tuple[RawResponseMessage, aiohttp.StreamReader]:
         """Return the next response. Only interim ones (1xx) are followed by another."""
-        message, payload = await super().read()
+        try:
+            message, payload = await super().read()
+        except (HttpProcessingError, aiohttp.ServerDisconnectedError):
+            if not self._is_refused:
+                raise
+            self.set_response_params()
+            super().data_received(_REFUSED)
+            message, payload = await super().read()
         if message.code >= HTTPStatus.OK:
             self._answered = self._parser
+            self._is_refused = False
         return message, payload
 
     def data_received(self, data: bytes) -> None:
@@ -165,6 +180,7 @@ class HeadersFirst(ResponseHandler):
             line = lines.readline()
             if not line:
                 break
+            self._is_refused |= _REFUSED_LINE.match(line) is not None
             super().data_received(line)
         super().data_received(lines.read())
         if self.exception() is not None and self._payload and not self._payload.is_eof():

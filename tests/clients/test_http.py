@@ -393,6 +393,51 @@ async def test_a_429_in_two_packets_whose_body_is_not_http_is_a_429(bench, split
             await bench.request(a_call(url))
 
 
+@pytest.mark.parametrize(
+    "rest",
+    [
+        *("Content-Length: x", "Content-Length: 1\r\nContent-Length: 2", "No colon", "A b: x"),
+        *(": x", "X: a\0b", f"X: {'a' * 70_000}", "X: 1\r\n" * 1_100),
+    ],
+)
+@pytest.mark.parametrize("start", ["", "HTTP/1.1 103 X\r\nLink: x\r\n\r\n"])
+async def test_a_429_whose_headers_are_not_http_is_a_429(
+    bench: Bench, start: str, rest: str
+) -> None:
+    attempts = FakeAttempts()
+    answer = f"{start}HTTP/1.1 429 X\r\nRetry-After: 9\r\n{rest}\r\n\r\n{{}}"
+    async with RawServer(answer.encode()).running() as server:
+        with pytest.raises(RateLimited):
+            await bench.request(a_call(server.url), attempts)
+    assert attempts.events == ["open", "responded", None, RateLimited]
+
+
+@pytest.mark.parametrize("answer", ["HTTP/1.1 429", "HTTP/1.1 429 X\r\n", "HTTP/2 429\r\nX: 1"])
+async def test_a_429_that_breaks_off_is_a_429(bench: Bench, answer: str) -> None:
+    async with RawServer(answer.encode()).running() as server:
+        with pytest.raises(RateLimited):
+            await bench.request(a_call(server.url))
+    assert len(server.requests) == 1
+
+
+async def test_a_429_says_nothing_about_the_next_answer(bench: Bench) -> None:
+    async def refuse_then_break_off(request: web.Request) -> web.StreamResponse:
+        asked.append(request.transport)
+        if len(asked) == 1:
+            return web.Response(status=429)
+        assert request.transport is asked[0] is not None
+        request.transport.write(b"HTTP/1.1 200 X\r\nNo colon\r\n\r\n")
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    asked: list[asyncio.Transport | None] = []
+    async with web_server(refuse_then_break_off) as url:
+        with pytest.raises(RateLimited):
+            await bench.request(a_call(url))
+        with pytest.raises(ResponseUnreadable):
+            await bench.request(a_call(url))
+
+
 @pytest.mark.parametrize("pause", [0.0, 0.01])
 async def test_a_body_that_is_not_http_is_not_waited_for(bench: Bench, pause: float) -> None:
     async def break_off(request: web.Request) -> web.StreamResponse:
