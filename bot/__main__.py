@@ -61,7 +61,8 @@ def _is_all_written() -> bool:
     If a stream fails, redirect it so that Python doesn't fail again at exit.
     """
     is_all_written = True
-    for stream in (sys.stdout, sys.stderr):
+    # A stream that was closed before the start is None.
+    for stream in filter(None, (sys.stdout, sys.stderr)):
         try:
             stream.flush()
         except OSError:

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from bot.__main__ import main
 from tests.support.forks import ROOT
 
 HEAVY = ("aiohttp", "alembic", "psycopg", "pydantic", "slack_bolt", "slack_sdk", "sqlalchemy")
@@ -25,6 +26,12 @@ def test_wrong_settings_are_told_without_importing_the_server(words):
     assert status == 2
     assert "bot.settings" in imported
     assert imported.isdisjoint({"aiohttp", "slack_bolt", "bot.serve"})
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_an_output_that_was_closed_before_the_start_is_no_failure(monkeypatch, stream):
+    monkeypatch.setattr(sys, stream, None)
+    assert main(["gateway-token"]) == 0
 
 
 def run(*words: str, **environment: str) -> tuple[int, str, set[str]]:
