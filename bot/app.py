@@ -209,21 +209,12 @@ def _built(
     # The gateway
     gateway = None
     if settings.gateway_port is not None:
-        clients = settings.gateway_clients
-        turns = Turns(guard, {name: client.share for name, client in clients.items()})
+        shares = {name: client.share for name, client in settings.gateway_clients.items()}
+        turns = Turns(guard, shares)
         forwarder = Forwarder(session, access, turns, redactor, observe)
-        # Clients can use Bearer or the scheme that the inventory service expects.
-        schemes = ("Bearer", settings.inventory_auth_header.partition(" ")[0])
-        metrics.expect_gateway(clients, access)
-        gateway = Gateway(
-            forwarder,
-            clients,
-            schemes,
-            directory,
-            metrics.count_gateway,
-            Programs(testusers, pace),
-            settings.apis,
-        )
+        address = settings.gateway_host, settings.gateway_port
+        programs = Programs(testusers, pace)
+        gateway = Gateway(settings, address, forwarder, directory, metrics, programs)
 
     # The checks
     checks = CheckParts(

@@ -135,11 +135,9 @@ class Service:
             await site.start()
             self.addresses = [f"http://{host}:{port}" for host, port, *_ in runner.addresses]
             log.info("listening", addresses=self.addresses)
-            if bot.inventory.gateway is not None and settings.gateway_port is not None:
-                host = settings.gateway_host
-                port = settings.gateway_port
-                address = f"{host}:{port} for the gateway"
-                await bot.inventory.gateway.listen((host, port), MOST_CONNECTIONS)
+            if gateway := bot.inventory.gateway:
+                address = f"{settings.gateway_host}:{settings.gateway_port} for the gateway"
+                await gateway.listen()
         except OSError as error:
             await runner.cleanup()
             raise CannotStartError(f"Cannot listen on {address}: {error.strerror}.") from error

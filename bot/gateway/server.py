@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -29,12 +29,13 @@ from bot.gateway.rules import (
     tokens_of,
 )
 from bot.gateway.turns import Stopping
+from bot.metrics import Metrics
 from bot.organizations.directory import OrganizationDirectory
 from bot.organizations.rules import API, OrganizationKey
-from bot.server import Site
+from bot.server import MOST_CONNECTIONS, Site
 from bot.services.errors import ServiceUnreachable
 from bot.services.http import LARGE_BYTES, MOST_BYTES
-from bot.settings.model import ClientSettings
+from bot.settings import Settings
 
 log = structlog.get_logger(__name__)
 
@@ -58,31 +59,23 @@ HANG_UP_SECONDS = 0.5
 BODY_SECONDS = 30.0
 
 
-Observe = Callable[[str, str, str, float], None]
-"""A function that receives each request's client, data center, outcome, and seconds waited.
-
-It must not raise an exception.
-"""
-
-
 @dataclass(eq=False)
 class Gateway:
-    """Handles requests from the team's other programs.
+    """Handles requests from the team's other programs. It listens on `address`."""
 
-    `schemes` are the `Authorization` schemes accepted for tokens. `observe` is called for each
-    request, to update the metrics. `apis` are the names of other APIs.
-    """
-
+    settings: Settings
+    address: tuple[str, int]
     forwarder: Forwarder
-    clients: Mapping[str, ClientSettings]
-    schemes: Sequence[str]
     directory: OrganizationDirectory
-    observe: Observe
+    metrics: Metrics
     programs: asking.Programs
-    apis: Collection[str]
 
     def __post_init__(self) -> None:
+        self.clients, self.apis = self.settings.gateway_clients, self.settings.apis
+        # Clients can use Bearer or the scheme that the inventory service expects.
+        self._schemes = ("Bearer", self.settings.inventory_auth_header.partition(" ")[0])
         access = self.forwarder.access
+        self.metrics.expect_gateway(self.clients, access)
         self._paths = {center: access[center].root.raw_path for center in access}
         self._running: Counter[str] = Counter()
         # The client of each request with a large body.
@@ -91,22 +84,21 @@ class Gateway:
         self._idle.set()
         # The time of the next decline that isn't delayed, for each client.
         self._next_decline: defaultdict[str, float] = defaultdict(float)
-        self._runner: web.ServerRunner | None = None
+        self._runner: web.ServerRunner
         self._is_stopping = False
-        self.most_at_once = MOST_AT_ONCE
-        self.most_if_full = 1
+        self.most_at_once = int(MOST_CONNECTIONS * BUSY_SHARE)
+        left = MOST_CONNECTIONS - self.most_at_once
+        self.most_if_full = max(1, left // max(1, len(self.clients)))
         self.addresses: list[str] = []
 
-    async def listen(self, address: tuple[str, int], most: int) -> None:
-        """Start accepting up to `most` connections. Raise OSError if the address can't be used."""
-        self.most_at_once = int(most * BUSY_SHARE)
-        self.most_if_full = max(1, (most - self.most_at_once) // max(1, len(self.clients)))
+    async def listen(self) -> None:
+        """Start accepting connections. Raise OSError if the address can't be used."""
         server = web.Server(self.handle, access_log=None)
-        runner = web.ServerRunner(server, shutdown_timeout=HANG_UP_SECONDS)
-        await runner.setup()
-        await Site(runner, address, most, answers.unreadable).start()
-        self._runner = runner
-        self.addresses = [f"http://{host}:{port}" for host, port, *_ in runner.addresses]
+        self._runner = web.ServerRunner(server, shutdown_timeout=HANG_UP_SECONDS)
+        await self._runner.setup()
+        site = Site(self._runner, self.address, MOST_CONNECTIONS, answers.unreadable)
+        await site.start()
+        self.addresses = [f"http://{host}:{port}" for host, port, *_ in self._runner.addresses]
         log.info("gateway.listening", addresses=self.addresses)
 
     async def stop(self, seconds: float) -> None:
@@ -116,8 +108,7 @@ class Gateway:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._idle.wait()
-        if self._runner is not None:
-            await self._runner.cleanup()
+        await self._runner.cleanup()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Return the response to a request without revealing tracebacks or credentials."""
@@ -135,7 +126,7 @@ class Gateway:
             log.exception("gateway.broken")
             return answers.message(500, FAULT)
         finally:
-            self.observe(seen.client, seen.data_center, seen.outcome, seen.waited)
+            self.metrics.count_gateway(seen.client, seen.data_center, seen.outcome, seen.waited)
             # Requests without a valid token are logged only at the debug level, because anyone who
             # can reach the port can send any number of them.
             write = log.info if seen.client else log.debug
@@ -145,7 +136,7 @@ class Gateway:
         if self._is_stopping:
             raise Stopping
         authorizations = request.headers.getall("Authorization", [])
-        tokens = tokens_of(authorizations, request.raw_path, self.schemes)
+        tokens = tokens_of(authorizations, request.raw_path, self._schemes)
         seen.client = client_of(self.clients, tokens)
         # As a last safeguard, keep the token out of the log from here on.
         self.forwarder.redactor.add(next(iter(tokens)))

@@ -121,7 +121,7 @@ async def test_service_that_wants_another_protocol_is_a_bad_gateway(gateway):
 
 
 async def test_call_that_waits_is_not_hung_up_on_for_more_connections(sqlite_url, monkeypatch):
-    monkeypatch.setattr("bot.serve.MOST_CONNECTIONS", 20)
+    monkeypatch.setattr("bot.gateway.server.MOST_CONNECTIONS", 20)
     wait = {"Prefer": "wait=30"}
     async with running_gateway(sqlite_url) as gateway:
         go_on, calls = await hold_all(gateway)
