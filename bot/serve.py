@@ -82,11 +82,11 @@ class Service:
         """
         if not self._migrated.is_set():
             return "database"
-        if lacking := await self._pings.get(""):
+        if lacking := await self._pings.get():
             return lacking
         return self._bot.health.missing() if self._is_slack_tried else "slack"
 
-    async def _ping(self, _: str) -> str:
+    async def _ping(self) -> str:
         try:
             async with asyncio.timeout(PING_SECONDS):
                 (finding,) = await database(self._bot.health.parts)
@@ -151,7 +151,7 @@ class Service:
             self._bot.metrics.database_up.set(0)
         return await asyncio.to_thread(self._bot.metrics.page)
 
-    async def _count(self, _: str) -> None:
+    async def _count(self) -> None:
         metrics = self._bot.metrics
         status = await self._bot.health.status()
         metrics.database_up.set(status.jobs is not None)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import structlog
@@ -82,7 +83,7 @@ class Flights(Generic[K, V]):
     def __init__(self) -> None:
         self._flying: dict[K, asyncio.Task[V]] = {}
 
-    def start(self, key: K, load: Callable[[K], Coroutine[Any, Any, V]]) -> asyncio.Task[V]:
+    def start(self, key: K, load: Callable[[], Coroutine[Any, Any, V]]) -> asyncio.Task[V]:
         """Return the key's lookup in progress, or start a new lookup."""
         if key not in self._flying:
 
@@ -91,13 +92,13 @@ class Flights(Generic[K, V]):
                 if not task.cancelled():
                     task.exception()  # avoids asyncio's warning about an unread error
 
-            self._flying[key] = asyncio.create_task(load(key))
+            self._flying[key] = asyncio.create_task(load())
             self._flying[key].add_done_callback(landed)
         return self._flying[key]
 
 
-class SingleFlight(Generic[K, V]):
-    """A cache for slow lookups with `load` that runs one lookup at a time per key.
+class SingleFlight(Generic[V]):
+    """A cache for slow lookups that runs one lookup at a time for the same arguments of `load`.
 
     It keeps up to `size` values, each for so many seconds by `timer`. If a lookup fails, nothing is
     cached.
@@ -105,24 +106,25 @@ class SingleFlight(Generic[K, V]):
 
     def __init__(
         self,
-        load: Callable[[K], Awaitable[V]],
+        load: Callable[..., Awaitable[V]],
         seconds: float,
         timer: Callable[[], float],
         size: int = 1,
     ) -> None:
         self._load = load
-        self._cache: TTLCache[K, V] = TTLCache(size, seconds, timer=timer)
-        self._flights = Flights[K, V]()
+        self._cache: TTLCache[tuple[Hashable, ...], V] = TTLCache(size, seconds, timer=timer)
+        self._flights = Flights[tuple[Hashable, ...], V]()
 
-    async def get(self, key: K, *, fresh: bool = False) -> V:
+    async def get(self, *arguments: Hashable, fresh: bool = False) -> V:
         """Return the cached value, or load it if it isn't cached or `fresh` is True."""
         if not fresh:
             # Read only once: between `in` and `[]`, an entry could expire.
-            value = self._cache.get(key)
+            value = self._cache.get(arguments)
             if value is not None:
                 return value
-        return await asyncio.shield(self._flights.start(key, self._load_and_cache))
+        load = partial(self._load_and_cache, *arguments)
+        return await asyncio.shield(self._flights.start(arguments, load))
 
-    async def _load_and_cache(self, key: K) -> V:
-        value = self._cache[key] = await self._load(key)
+    async def _load_and_cache(self, *arguments: Hashable) -> V:
+        value = self._cache[arguments] = await self._load(*arguments)
         return value

@@ -106,7 +106,7 @@ class Home:
     async def _home_of(self, person: Person) -> Mapping[str, Any]:
         user = person.slack_user_id
         people = self.bot.people
-        closest = await self._closest.get("")
+        closest = await self._closest.get()
         names = await self.directory.known()
         async with self.bot.database.read_only() as tx:
             now = await tx.now()
@@ -132,7 +132,7 @@ class Home:
             reviews=people.may(person, Permission.DECIDE),
         )
 
-    async def _find_closest(self, _: str) -> Sequence[Standing]:
+    async def _find_closest(self) -> Sequence[Standing]:
         close = [
             standing
             for standing in await self.ratelimits.standings()

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 from pydantic import TypeAdapter
 from sqlalchemy import Text, cast, select
@@ -152,7 +153,7 @@ class OrganizationDirectory:
         return None
 
     async def _listing(self, center: str, cause: CallCause) -> Listing:
-        call = self._calls.start(center, lambda _: self._call(center, cause))
+        call = self._calls.start(center, partial(self._call, center, cause))
         await asyncio.wait({call}, timeout=PATIENCE_SECONDS)
         if not call.done():
             sentence = f"The data center didn't respond within {PATIENCE_SECONDS:.0f} s."

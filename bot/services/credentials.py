@@ -206,7 +206,7 @@ class OAuthCredential(Credential):
                 raise error.with_traceback(None)
         return await asyncio.shield(self._renewals.start("", self._renew))
 
-    async def _renew(self, _: str) -> Signed:
+    async def _renew(self) -> Signed:
         asked_at = self.clock.monotonic()
         call = token_call(self.data_center, self.grant, "refresh_token", "refresh_token")
         call = replace(call, explain=self._explained)

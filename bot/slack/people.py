@@ -140,9 +140,7 @@ class People:
         self._database = database
         self._users = SingleFlight(slack.user, seconds, timer, size=10_000)
         self._groups = SingleFlight(self._members, seconds, timer, size=1_000)
-        self._handles = SingleFlight[str, Mapping[str, str]](
-            lambda _: slack.group_handles(), seconds, timer
-        )
+        self._handles = SingleFlight(slack.group_handles, seconds, timer)
         self.policy = policy
         self.team_id: str | None = None
         self.bot_user_id: str | None = None
@@ -374,7 +372,7 @@ class People:
         with suppress(SlackError):
             if not holder.startswith("S"):
                 return (await self._users.get(holder)).name
-            handles = await self._handles.get("")
+            handles = await self._handles.get()
             return f"@{handles[holder]}" if holder in handles else f"the group {holder}"
         return holder
 
