@@ -173,8 +173,6 @@ async def undo(bot: Parts, person: Person, shown: ShownRequest) -> Asked:
     """Make a request that reverses the part of an applied request that's still in effect."""
     undone = await look(bot, person, Act.UNDO, shown.request_id)
     await require_current(bot, undone, shown)
-    if undone.undo:
-        raise Conflict(UNDO_ASKED)
     if not undone.can_be_undone:
         raise Conflict("This change isn't in effect, so there's nothing to undo.")
     read = await read_list(bot, undone.flow)

@@ -117,9 +117,11 @@ async def test_an_undo_restores_an_end_that_was_set_after_the_request(world, tog
 async def test_a_change_is_undone_once_unless_the_undo_is_given_up(world):
     request = await world.applied("add welcome +1")
     inverse = (await undo(world, request)).request
-    for who in (ADA, OTTO):
-        with pytest.raises(Conflict, match="Someone has already asked to undo this"):
-            await undo(world, request, who)
+    with pytest.raises(Conflict, match="Someone has already asked to undo this"):
+        await undo(world, request, ADA)
+    again = await undo(world, request)
+    assert again.is_repeated
+    assert again.request.id == inverse.id
     assert len(await pending(world)) == 1
     await world.decide(Act.DENY, inverse, ADA, "no")
     await world.pass_time(60)
