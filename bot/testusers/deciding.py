@@ -120,6 +120,9 @@ async def _carry_out(
             moved = work.ask_again(review, person.slack_user_id)
         case Reason.MAY_NOT_ASK if not request.has_effect:
             moved = work.close(request, State.CANCELLED, *news)
+        case Reason.APPROVED_BEFORE:
+            # The approval stands, so nothing was refused.
+            moved = request
         case _:
             moved = request
             detail = {"act": act, "reason": reason, "state": request.state}

@@ -19,7 +19,7 @@ from bot.testusers.rules.people import Over
 from bot.testusers.work import Work
 from sandbox.services.faults import Fault, FaultKind
 from sandbox.slack.messages import interactive
-from tests.support.testusers import WELCOME, FakeFlowService, wanted
+from tests.support.testusers import WELCOME, FakeFlowService, default_policy, wanted
 from tests.support.testusers import World as Workflows
 from tests.support.world import ABEL, ADA, ADAM, OTTO, VERA, empty_world, running_world
 
@@ -206,6 +206,16 @@ async def test_a_click_whose_commit_was_in_doubt_is_no_refusal(process, act):
         assert again.state in {State.APPLYING, State.APPLIED}
         await process.work()
     assert "request.refused" not in [action for _, action in await process.audited()]
+
+
+async def test_a_first_approval_that_is_repeated_is_no_refusal(database, clock):
+    process = Workflows(database, clock, policy=default_policy(approvals_needed=2))
+    request = await process.ask("add welcome +1")
+    await process.decide(Act.APPROVE, request)
+    with pytest.raises(Conflict, match="already approved this request"):
+        await process.decide(Act.APPROVE, request)
+    actions = [action for _, action in await process.audited()]
+    assert actions == ["request.created", "request.approved"]
 
 
 SPELLINGS = ("Bob@Example.com", "bob@example.com")
