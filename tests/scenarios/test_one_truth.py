@@ -228,6 +228,11 @@ async def test_one_person_in_two_spellings_is_asked_about_in_a_request_and_a_pre
     assert world.cards() == []
 
 
+async def test_two_spellings_that_look_the_same_are_told_apart(world):
+    answer = await world.ask(OTTO, "/testusers", 'add welcome chat:ada "chat:\u2060ada"')
+    assert "“chat:ada” and “chat:⟨U+2060⟩ada” are two spellings" in answer.all_text
+
+
 async def test_open_requests_for_two_spellings_name_each_other(world):
     first = await world.asked(f"add welcome {SPELLINGS[0]}")
     second = await world.asked(f"add welcome {SPELLINGS[1]}", by=ADA)

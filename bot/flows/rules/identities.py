@@ -54,8 +54,8 @@ def identities_problem(identities: Sequence[str]) -> str | None:
         earlier = people.setdefault(plain(identity), identity)
         if earlier != identity:
             return (
-                f"“{earlier[:80]}” and “{identity[:80]}” are two spellings of one person. Please"
-                " use only one."
+                f"“{exactly(earlier)[:80]}” and “{exactly(identity)[:80]}” are two spellings of one"
+                " person. Please use only one."
             )
     if len(people) < len(identities):
         twice = next(identity for identity in identities if identities.count(identity) > 1)
