@@ -265,13 +265,15 @@ class Directory:
 
         The result maps their paths to their labels.
         """
-        wanted = folded(text).partition(" ")[0][:COMPARED_CHARACTERS]
-        firsts = {
-            at: place.folded_name.partition(" ")[0][:COMPARED_CHARACTERS]
-            for at, place in enumerate(self.places)
-        }
-        near = [self.places[at] for at in most_alike(wanted, firsts, MEANT)]
+        firsts = {at: _first_word(place.folded_name) for at, place in enumerate(self.places)}
+        near = [self.places[at] for at in most_alike(_first_word(folded(text)), firsts, MEANT)]
         return {place.key.path: place.label for place in near}
+
+
+def _first_word(name: str) -> str:
+    """Return the first word with a letter or a digit: names can begin with an emoji."""
+    words = (word for word in name.split() if any(map(str.isalnum, word)))
+    return next(words, "")[:COMPARED_CHARACTERS]
 
 
 def _ambiguous(matches: Sequence[Place], quoted: str) -> Ambiguous:

@@ -25,6 +25,7 @@ MEANT = (
     ("/orgs", "shwo 10234695", "/orgs show 10234695", "10234695"),
     ("/orgs", "show Nortwind Traders", "Northwind Traders (com)", "10234695"),
     ("/orgs", "Nortwind", "Northwind Traders (com)", "10234695"),
+    ("/orgs", "show Kactus & Co", "\U0001f335 Cactus & Co (com)", "10988211"),
     ("/ratelimits", "chek 10234695", "/ratelimits check 10234695", "at once"),
     ("/ratelimits", "Nortwind Traders", "Northwind Traders (com)", "Northwind"),
 )
