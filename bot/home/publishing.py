@@ -39,13 +39,10 @@ CLOSEST_SHOWN = 3
 ENDING_WITHIN = timedelta(hours=24)
 
 
-async def redraw(tx: Transaction, slack_user_id: str) -> None:
-    """Schedule a job that publishes the person's tab in a moment, with the result of a click."""
-    await jobs.put_after(tx, _job(slack_user_id), MOMENT)
-
-
-def _job(slack_user_id: str) -> Job:
-    return Job(f"{PUBLISH}:{slack_user_id}", PUBLISH, slack_user_id, EPOCH)
+async def redraw(tx: Transaction, slack_user_id: str, delay: timedelta = MOMENT) -> None:
+    """Schedule a job that publishes the person's tab, by default with the result of a click."""
+    job = Job(f"{PUBLISH}:{slack_user_id}", PUBLISH, slack_user_id, EPOCH)
+    await jobs.put_after(tx, job, delay)
 
 
 @dataclass
@@ -72,7 +69,7 @@ class Home:
             DatabaseUnavailable: The database didn't respond, so the tab won't be published.
         """
         async with self.bot.database.transaction() as tx:
-            await jobs.put_after(tx, _job(slack_user_id))
+            await redraw(tx, slack_user_id, timedelta(0))
 
     async def publish(self, job: Job, lease: Lease) -> None:
         """Run a `home` job, which publishes the person's tab."""
