@@ -43,7 +43,6 @@ _PLAIN = str.maketrans(
 LIKENESS = 0.6
 _BEFORE = re.compile(rf"^(?:{UNSEEN.pattern}|\s)+")
 _AFTER = re.compile(rf"{UNSEEN.pattern}|[\s;]")
-_NUMBER_DASH = re.compile("(?<=[0-9)])[\u2010\u2011\u2012\u2013\u2212](?=[0-9(])")
 _DASHES = re.compile("-{2,}")
 
 
@@ -100,11 +99,6 @@ def tidy_identity(text: str) -> str:
     while end and _AFTER.match(bare, end - 1):
         end -= 1
     return bare[:end]
-
-
-def with_hyphens(text: str) -> str:
-    """Return the text with hyphens in place of typographic dashes between digits."""
-    return _NUMBER_DASH.sub("-", text)
 
 
 def closest(

@@ -1,12 +1,13 @@
 """Identities of test users: which ones the service accepts, and which spellings are one person."""
 
 import html
+import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from bot.spelling import exactly, tidy_identity, visible, with_hyphens
+from bot.spelling import exactly, tidy_identity, visible
 
 MAX_IDENTITY_BYTES = 300
 """The maximum length of an identity that the flow service accepts, in UTF-8 bytes."""
@@ -16,6 +17,9 @@ MAX_REQUEST_CHARS = 6_000
 
 PHONE_CHARS = 20
 """The number of characters that a phone number takes up on a card."""
+
+NUMBER_DASH = re.compile("(?<=[0-9)])[\u2010\u2011\u2012\u2013\u2212](?=[0-9(])")
+"""A dash between the digits of a phone number that phones may type instead of a hyphen."""
 
 _LINE_CHARS = 8
 _READING_CHARS = 45
@@ -97,7 +101,8 @@ def plain(identity: str) -> str:
     can't be seen.
     """
     # Characters that can't be seen would keep others from being composed.
-    composed = unicodedata.normalize("NFKC", with_hyphens(visible(tidy_identity(identity))))
+    hyphenated = NUMBER_DASH.sub("-", visible(tidy_identity(identity)))
+    composed = unicodedata.normalize("NFKC", hyphenated)
     # An identity of which nothing can be seen is like no other.
     return visible(unicodedata.normalize("NFKC", composed.casefold())) or identity
 
