@@ -314,17 +314,17 @@ class ServiceHttp:
         """
         time = asyncio.get_running_loop().time
         ends_at = time() + CONNECT_SECONDS
-        for pause in RETRY_PAUSES_SECONDS if retried and call.method == "GET" else ():
+        pauses = iter(RETRY_PAUSES_SECONDS if retried and call.method == "GET" else ())
+        while True:
             try:
                 async with permits() as permit:
                     return await self._attempt(call, read, permit)
             except (ServiceUnreachable, ServiceFailed) as error:
-                if time() + error.retry_after >= ends_at:
+                pause = next(pauses, None)
+                if pause is None or time() + error.retry_after >= ends_at:
                     raise
                 seconds = max(pause, error.retry_after)
             await self.clock.sleep(seconds)
-        async with permits() as permit:
-            return await self._attempt(call, read, permit)
 
     async def _attempt(
         self, call: ServiceCall, read: Callable[[bytes], Read], permit: Permit
