@@ -48,10 +48,8 @@ class Change:
 
     def shown_in(self, listed: Collection[str]) -> "Change":
         """Return the part of the change that a list already shows."""
-        return Change(
-            tuple(identity for identity in self.additions if identity in listed),
-            tuple(identity for identity in self.removals if identity not in listed),
-        )
+        there = {*listed}
+        return self.without({*self.additions} - there | {*self.removals} & there)
 
     def spelled(self, spellings: Mapping[str, str]) -> "Change":
         """Return the change with identities replaced by their spellings in this mapping."""
