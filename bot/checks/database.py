@@ -10,7 +10,7 @@ import structlog
 from bot.checks.parts import CheckParts
 from bot.checks.rules import Finding, Part, failed, well
 from bot.errors import DatabaseReplaced, DatabaseTooNew, DatabaseTooOld, DatabaseUnavailable
-from bot.migrations import is_current, migrate, notice_newer, revision
+from bot.migrations import is_current, migrate, revision
 from bot.ops.clock import SystemClock, machine_offset, read_date, since_boot
 from bot.store.causes import cause_of
 from bot.store.engine import Database
@@ -49,8 +49,6 @@ async def database(parts: CheckParts) -> list[Finding]:
     try:
         # The job loop proves the same every second.
         if not database.is_proven:
-            if await notice_newer(database):
-                return [failed(Part.DATABASE, DatabaseTooNew())]
             if not await is_current(database) and await revision(database) is not None:
                 sentence = (
                     "The database has an older schema. When Gatehouse starts next, it will upgrade"
@@ -58,7 +56,7 @@ async def database(parts: CheckParts) -> list[Finding]:
                 )
                 return [Finding(Part.DATABASE, "database_outdated", sentence)]
             await database.ping_writing()
-    except (DatabaseTooOld, DatabaseReplaced) as error:
+    except (DatabaseTooNew, DatabaseTooOld, DatabaseReplaced) as error:
         return [failed(Part.DATABASE, error)]
     except DatabaseUnavailable as error:
         return [_failure(error)]

@@ -28,7 +28,7 @@ async def migrate(database: Database) -> bool:
         if tx.is_postgres:
             lock = text("SELECT pg_advisory_xact_lock(:number)")
             await tx.connection.execute(lock, {"number": MIGRATION_LOCK})
-        is_outdated = not await tx.connection.run_sync(_is_current)
+        is_outdated = not _is_newest(await tx.connection.run_sync(revision_of))
         if is_outdated:
             await tx.connection.run_sync(upgrade)
     database.newest_revision = known_revisions()[-1]
@@ -36,15 +36,13 @@ async def migrate(database: Database) -> bool:
 
 
 async def is_current(database: Database) -> bool:
-    """Return True for a current schema. If it's unknown, raise DatabaseTooNew or DatabaseTooOld."""
-    async with database.read_only() as tx:
-        return await tx.connection.run_sync(_is_current)
+    """Return True for a current schema. If it's unknown, raise DatabaseTooNew or DatabaseTooOld.
 
-
-async def notice_newer(database: Database) -> bool:
-    """Return True, and refuse writes, as long as the schema is that of a newer version."""
-    database.is_superseded = (await revision(database) or "") > known_revisions()[-1]
-    return database.is_superseded
+    As long as the schema is that of a newer version, the database refuses writes.
+    """
+    current = await revision(database)
+    database.is_superseded = (current or "") > known_revisions()[-1]
+    return _is_newest(current)
 
 
 async def revision(database: Database) -> str | None:
@@ -69,9 +67,8 @@ def revision_of(connection: Connection) -> str | None:
     return revision
 
 
-def _is_current(connection: Connection) -> bool:
+def _is_newest(current: str | None) -> bool:
     revisions = known_revisions()
-    current = revision_of(connection)
     if current is not None and current not in revisions:
         raise DatabaseTooNew if current > revisions[-1] else DatabaseTooOld
     return current == revisions[-1]
