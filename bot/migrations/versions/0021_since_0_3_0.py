@@ -1,4 +1,4 @@
-"""End scheduled starts, and merge what a request's attempts have changed into one record.
+"""End scheduled starts.
 
 Nothing that was approved for a later time is applied: it needs approval again.
 """
@@ -39,31 +39,24 @@ def upgrade() -> None:
     requests = schema.tables["requests"]
     is_open = requests.c.state.in_(OPEN)
     for row in connection.execute(requests.select().where(is_open).with_for_update()).all():
-        changed = _without_part(row.progress)
-        if start := row.requested.get("starts_at"):
-            changed |= _without_start(row, datetime.fromisoformat(start), changed, now)
-        if changed:
-            values = {"version": row.version + 1, **changed}
-            connection.execute(requests.update().where(requests.c.id == row.id).values(values))
+        start = row.requested.get("starts_at")
+        if not start:
+            continue
+        changed = _without_start(row, datetime.fromisoformat(start), now)
+        values = {"version": row.version + 1, **changed}
+        connection.execute(requests.update().where(requests.c.id == row.id).values(values))
         if row.state == "scheduled" and not _is_over(changed["requested"]["ends"], now):
             _tell(connection, schema.tables, row, changed["progress"]["news"], to_microseconds(now))
-
-
-def _without_part(progress: dict[str, Any]) -> dict[str, Any]:
-    if not progress.get("part"):
-        return {}
-    return {"progress": {**progress, "done": progress["part"], "part": None}}
 
 
 def _without_start(
     row: Any,  # noqa: ANN401 - a row of the table
     start: datetime,
-    changed: dict[str, Any],
     now: datetime,
 ) -> dict[str, Any]:
     """Return the request's new values, with a fixed end instead of a start and a duration."""
     requested = dict(row.requested)
-    progress = dict(changed.get("progress", row.progress))
+    progress = dict(row.progress)
     if seconds := requested["duration_seconds"]:
         end = (start + timedelta(seconds=seconds)).isoformat()
         ends = dict.fromkeys(requested["change"]["additions"], end)

@@ -202,7 +202,7 @@ def _post(content: Json) -> Json:
 def _request(row: Row) -> Json:
     """Return a request's new values."""
     requested, progress = row.requested, row.progress
-    done = progress.get("done") or {}
+    done = _done(row) or {}
     kept = ("reason", "presets", "without_approval", "card_version")
     gone = {"done", "respelled", "ended", "superseded", "undone_by", "is_undone", "part"}
     return {
@@ -216,6 +216,12 @@ def _request(row: Row) -> Json:
             "outside": done.get("outside") or requested.get("outside") or {},
         },
     }
+
+
+def _done(row: Row) -> Json | None:
+    """Return what a request did. Version 0.3.0 had another place for a part."""
+    done: Json | None = row.progress.get("done") or row.progress.get("part")
+    return done
 
 
 def _add_people(
@@ -276,7 +282,7 @@ def _asked(row: Row, identity: str) -> Json:
 
 def _outcome(row: Row, names: set[str]) -> Json:
     """Return what a request did for a person, as far as it was recorded."""
-    done = row.progress.get("done")
+    done = _done(row)
     if not done:
         return {"did": "open"}
 
