@@ -84,8 +84,8 @@ def safe_address(value: str) -> str:
     return value
 
 
-def _proxy_address(value: str) -> str:
-    _url(value)
+def _proxy_address(value: SecretStr) -> SecretStr:
+    _url(value.get_secret_value())
     return value
 
 
@@ -103,10 +103,11 @@ def _plain(value: object) -> object:
     return _unquoted(value)
 
 
-def _database_address(value: str) -> str:
-    if value.partition("://")[0].lower() in SCHEMES:
-        connection_parameters(value)
-    elif not re.fullmatch("sqlite:///[^?]+", value) or ":memory:" in value:
+def _database_address(value: SecretStr) -> SecretStr:
+    url = value.get_secret_value()
+    if url.partition("://")[0].lower() in SCHEMES:
+        connection_parameters(url)
+    elif not re.fullmatch("sqlite:///[^?]+", url) or ":memory:" in url:
         raise ValueError("must start with postgresql:// or be sqlite:///<file>")
     return value
 
@@ -146,8 +147,8 @@ ApiName = Annotated[
     ),
 ]
 ClientName = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")]
-ProxyAddress = Annotated[SecretStr, BeforeValidator(_proxy_address)]
-DatabaseUrl = Annotated[SecretStr, BeforeValidator(_database_address)]
+ProxyAddress = Annotated[SecretStr, AfterValidator(_proxy_address)]
+DatabaseUrl = Annotated[SecretStr, AfterValidator(_database_address)]
 HeaderTemplate = Annotated[str, like(r".*\{token\}.*", "must contain {token}")]
 BotToken = Annotated[SecretStr, like("xoxb-.*", "must start with xoxb-")]
 AppToken = Annotated[SecretStr, like("xapp-.*", "must start with xapp-")]

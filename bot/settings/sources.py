@@ -76,7 +76,8 @@ def read_table(path: Path, option: str) -> dict[str, Any]:
     text = _text_of(option, path)
     try:
         return _filled(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
+        # Besides invalid TOML, a number with thousands of digits.
         last = f"at line {len(text.splitlines())}, the last line"
         problem = str(error).replace("at end of document", last)
         raise SettingsError([f"{path} is not valid TOML: {problem}"]) from None
