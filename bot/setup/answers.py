@@ -1,6 +1,5 @@
 """Turns answers into settings: adds presets, exchanges codes, and leaves out what was refused."""
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
@@ -10,13 +9,14 @@ from bot.checks.parts import Check, Listed
 from bot.checks.rules import Finding
 from bot.configured import flow_client
 from bot.ops.clock import SystemClock
+from bot.ops.loop import run
 from bot.ops.redaction import Redactor
 from bot.services.calls import REFUSED
 from bot.services.credentials import token_call, tokens_in
 from bot.services.errors import CredentialsRefused, ServiceError, ServiceRefused
 from bot.services.http import ServiceHttp, open_session
 from bot.settings import Settings, SettingsError, settings_from
-from bot.settings.model import SERVICES, OAuthSettings, ServiceName, secrets_in
+from bot.settings.model import SERVICES, OAuthSettings, ServiceName, safe_address, secrets_in
 from bot.settings.sources import Sources
 from bot.setup.names import Workspace, look_up
 from bot.setup.vendors import PRESETS
@@ -39,8 +39,12 @@ async def tried(settings: Settings, check: Check) -> tuple[Sequence[Finding], Li
 
 def workspace_of(table: Table) -> Workspace:
     """Return the people and channels of the bot token's workspace."""
-    url = table.get("slack_api_url", Settings.model_fields["slack_api_url"].default)
-    return asyncio.run(look_up(str(table["slack_bot_token"]), str(url)))
+    url = str(table.get("slack_api_url", Settings.model_fields["slack_api_url"].default))
+    try:
+        safe_address(url)
+    except ValueError as error:
+        raise SettingsError([f"SLACK_API_URL {error}."]) from None
+    return run(look_up(str(table["slack_bot_token"]), url))
 
 
 def link_of(url: object, *, is_socket: bool) -> str:
@@ -56,7 +60,7 @@ def with_presets(table: Table, setup: Mapping[str, Any]) -> Table:
     problems = [f"setup → {key} is not a known key." for key in setup.keys() - {"url", *PRESETS}]
     settings: Table = {}
     for service, presets in PRESETS.items():
-        vendor = presets.get(setup.get(service, "other"))
+        vendor = presets.get(str(setup.get(service, "other")))
         if vendor is None:
             problems.append(f"setup → {service} must be one of: {', '.join(presets)}.")
         elif any(name.lower() in table for name in SERVICES[service]):
@@ -96,7 +100,7 @@ def exchange_codes(table: Table) -> list[str]:
     refused: list[str] = []
     for name, oauth in with_code.items():
         try:
-            oauth["refresh_token"] = asyncio.run(_refresh_token(name, OAuthSettings(**oauth)))
+            oauth["refresh_token"] = run(_refresh_token(name, OAuthSettings(**oauth)))
         except SettingsError as error:
             refused += error.problems
             del table["inventory_data_centers"][name]

@@ -1,6 +1,5 @@
 """Asks the setup questions in a terminal."""
 
-import asyncio
 import getpass
 import re
 import sys
@@ -12,6 +11,7 @@ from typing import TypeVar
 from bot.checks.parts import Check, Listed
 from bot.checks.services import email, flows, inventory
 from bot.checks.slack import app_token, channels, roles
+from bot.ops.loop import run
 from bot.ops.redaction import on_one_line
 from bot.organizations.rules import Organization
 from bot.services.calls import REFUSED
@@ -137,7 +137,7 @@ class _Questions:
                 every problem counts.
         """
         checked = check_settings({**REST, **self.table, **settings})
-        findings, listed = asyncio.run(tried(checked, check))
+        findings, listed = run(tried(checked, check))
         problems = [
             row.sentence
             for row in findings
@@ -260,7 +260,7 @@ class _Questions:
         self._take_credential("flow", settings, flows)
         if vendor is not TWILIO:
             return {}
-        return asyncio.run(flows_of(check_settings(self.table)))
+        return run(flows_of(check_settings(self.table)))
 
     def _flows(self, names: Mapping[str, str]) -> None:
         question = "Which flows? Enter alias=SID, such as welcome=FW0123… (leave empty for none)"

@@ -1,6 +1,5 @@
 """`gatehouse setup`: writes the settings file and checks it."""
 
-import asyncio
 import os
 import secrets
 import shlex
@@ -13,6 +12,7 @@ from bot.check import as_table, examine
 from bot.checks.rules import all_well
 from bot.configured import redactor_of
 from bot.ops.logs import configure_logs
+from bot.ops.loop import run
 from bot.ops.redaction import Redactor, on_one_line
 from bot.settings import SettingsError
 from bot.settings.files import toml_text
@@ -44,7 +44,7 @@ def set_up(answers: Path | None, out: Path, environment: Mapping[str, str]) -> i
         _require_writable(out)
         table, refused = _from_file(answers, rest) if answers else ask(rest)
         settings = check_settings(table)
-        findings = asyncio.run(examine(settings))
+        findings = run(examine(settings))
         refused += leave_out(table, findings)
         check_settings(table)
         write_settings(out.resolve(), table)

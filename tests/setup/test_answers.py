@@ -95,6 +95,7 @@ WRONG = [
     ("setup/url", "http://bot.example.com", 2, "url: Slack calls only https:// addresses"),
     ("setup/url", 7, 2, "url: Slack calls only https:// addresses"),
     ("setup/inventory", "zoo", 2, "setup → inventory must be one of: zoho, other."),
+    ("setup/inventory", ["zoho"], 2, "setup → inventory must be one of: zoho, other."),
     ("setup/vendor", "zoho", 2, "setup → vendor is not a known key."),
     ("setup", "zoho", 2, "setup must be a table."),
     ("aprovers", ["@ada"], 2, "aprovers is not a setting."),
@@ -143,6 +144,8 @@ WRONG = [
     ("flow_account_sid", "AC00000000000000000000000000000009", 1, "Check FLOW_ACCOUNT_SID"),
     ("flow_aliases", {"welcome": "FW" + "9" * 32}, 1, "There is no flow FW999"),
     ("email_api_key", "SG.gone-key", 1, "the key is incorrect or has been deleted"),
+    ("flow_base_url", "https://flow..example", 1, "its host name can't be found"),
+    ("slack_api_url", "http://slack.example/api/", 2, "SLACK_API_URL must start with https://"),
     ("email_base_url", "http://email.example", 2, "EMAIL_BASE_URL must start with https://"),
 ]
 
