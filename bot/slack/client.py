@@ -20,6 +20,7 @@ from bot.services.errors import seconds_in
 from bot.services.http import proxy_problem, tls_context
 from bot.slack.messages.block_kit import FILLED_CHARACTERS, Message, section
 from bot.slack.messages.text import cut
+from bot.spelling import one_line
 
 log = structlog.get_logger(__name__)
 
@@ -141,9 +142,13 @@ class SlackClient:
         user = answer.get("user")
         if not isinstance(user, dict):
             raise SlackUnreachable
+        name = str(user.get("real_name") or user.get("name") or "")
         return SlackUser(
             team_id=user.get("team_id") or "",
-            name=str(user.get("real_name") or user.get("name") or slack_user_id),
+            # PostgreSQL can store neither NUL nor lone surrogates.
+            name=name.replace("\0", "?").encode(errors="replace").decode()
+            if one_line(name)
+            else slack_user_id,
             is_full_member=not any(map(user.get, OTHER_THAN_MEMBERS)),
             is_deleted=bool(user.get("deleted")),
             is_stranger=bool(user.get("is_stranger")),

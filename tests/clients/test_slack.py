@@ -223,3 +223,12 @@ REAL, STAND_IN = "https://slack.com/api/", "http://127.0.0.1:9000/api/"
 )
 def test_only_addresses_of_slack_are_posted_to(response_url, slack, is_theirs):
     assert is_of_slack(response_url, URL(slack)) is is_theirs
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [("Ada", "Ada"), ("A\0da\ud800", "A?da?"), ("\u200b\u2060", "U0ADA"), ("", "U0ADA")],
+)
+async def test_a_name_can_be_seen_and_stored(written, name):
+    async with answering(json.dumps({"ok": True, "user": {"real_name": written}})) as slack:
+        assert (await slack.user("U0ADA")).name == name
