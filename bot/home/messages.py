@@ -1,7 +1,6 @@
 """The Home tab: requests that a person can decide on, the person's own requests, and the limits."""
 
 from collections.abc import Callable, Sequence
-from itertools import starmap
 from typing import Any, TypeVar
 
 from bot.approvals.rules import Act
@@ -11,7 +10,7 @@ from bot.quotas.rules.limits import LimitKind
 from bot.quotas.rules.quota import DOCUMENTED, Incident
 from bot.quotas.rules.use import Standing
 from bot.slack.messages import block_kit, ids, text
-from bot.slack.messages.block_kit import Message, SlackBlock
+from bot.slack.messages.block_kit import SlackBlock
 from bot.slack.messages.help import ABOUT_TEST_USERS
 from bot.testusers.messages import pages
 from bot.testusers.messages.card import main_buttons
@@ -62,13 +61,21 @@ def home(
             *([REVIEW] if reviews else []),
             block_kit.header(WAITING),
             *([] if waiting else [block_kit.context("Nothing is waiting for you.")]),
-            *_first(waiting, lambda row: pages.waiting(row, reader.show), MORE_REQUESTS),
+            *_first(
+                waiting, lambda row: pages.waiting(row, reader.show).slack_blocks, MORE_REQUESTS
+            ),
             block_kit.header(OWN),
-            *starmap(block_kit.section, pages.summaries(own[:OWN_SHOWN], reader, Act.CANCEL)),
-            *_more(len(own) - OWN_SHOWN, MORE_REQUESTS),
+            *_first(
+                pages.summaries(own, reader, Act.CANCEL),
+                lambda row: [block_kit.section(*row)],
+                MORE_REQUESTS,
+                OWN_SHOWN,
+            ),
             *([] if own else [block_kit.context(NO_REQUESTS, ABOUT_TEST_USERS)]),
             *([block_kit.section("*Access ending within 24 hours*")] if ending else []),
-            *_first(ending, lambda group: pages.group_message(group, reader), MORE_ACCESS),
+            *_first(
+                ending, lambda group: pages.group_message(group, reader).slack_blocks, MORE_ACCESS
+            ),
             block_kit.header(LIMITS),
             *limits,
         ]
@@ -84,14 +91,16 @@ def _view(shown: Sequence[SlackBlock]) -> dict[str, Any]:
     return {"type": "home", "blocks": block_kit.told_apart(shown)}
 
 
-def _first(rows: Sequence[T], show: Callable[[T], Message], more: str) -> list[SlackBlock]:
+def _first(
+    rows: Sequence[T],
+    show: Callable[[T], Sequence[SlackBlock]],
+    more: str,
+    most: int = ROWS_SHOWN,
+) -> list[SlackBlock]:
     """Return the blocks of the first rows, and a line that says where the others are."""
-    blocks = [block for row in rows[:ROWS_SHOWN] for block in show(row).slack_blocks]
-    return [*blocks, *_more(len(rows) - ROWS_SHOWN, more)]
-
-
-def _more(left: int, where: str) -> list[SlackBlock]:
-    return [block_kit.context(f"And {left:,} more. {where}")] if left > 0 else []
+    blocks = [block for row in rows[:most] for block in show(row)]
+    left = len(rows) - most
+    return [*blocks, block_kit.context(f"And {left:,} more. {more}")] if left > 0 else blocks
 
 
 def limits(
