@@ -1,5 +1,6 @@
 """The inventory service's organizations and data centers, and functions to search them."""
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -272,8 +273,7 @@ class Directory:
 
 def _first_word(name: str) -> str:
     """Return the first word with a letter or a digit: names can begin with an emoji."""
-    words = (word for word in name.split() if any(map(str.isalnum, word)))
-    return next(words, "")[:COMPARED_CHARACTERS]
+    return re.sub(r"^\W+", "", name).partition(" ")[0][:COMPARED_CHARACTERS]
 
 
 def _ambiguous(matches: Sequence[Place], quoted: str) -> Ambiguous:
