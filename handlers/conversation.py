@@ -23,6 +23,8 @@ PLAIN_SUBTYPES = frozenset({None, "file_share", "me_message", "thread_broadcast"
 # Text that is formatted as a whole, such as a command copied from the help, which is code there.
 FORMATTED = re.compile(r"(([*_~`])\2*)((?:(?!\2).)+)\1", re.DOTALL)
 FORMATS_AT_MOST = 4
+# A last word that may be an identity and end in a mark. Slack's own markup of one ends in `>`.
+IDENTITY_AT_END = re.compile(r"(?:^|\s)(?!\S*>[*_~`]*$)(?:@|\S*:)\S*$")
 BLANK = re.compile(rf"\A(?:{UNSEEN.pattern}|[\s\u200c\u200d\ufe00-\ufe0f])+")
 WHAT_TO_SEND = "You can send me these commands, with or without the slash:"
 NOT_A_COMMAND = "I don't know the command “{}”. Send `help` to see all commands."
@@ -141,11 +143,7 @@ def unwrapped(text: str) -> str:
     match = FORMATTED.fullmatch(text)
     if match is None:
         return text
-    inside = match[3]
-    may_belong = any(":" in word or word.startswith("@") for word in inside.split()[-1:])
-    # Behind Slack's markup of an address or a number, marks never belong to an identity.
-    may_belong &= not inside.rstrip("*_~`").endswith(">")
-    return text if may_belong and match[2] != "`" else inside
+    return text if match[2] != "`" and IDENTITY_AT_END.search(match[3]) else match[3]
 
 
 def is_near(first: str, command: Command) -> bool:
