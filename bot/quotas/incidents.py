@@ -123,7 +123,6 @@ async def _become(tx: Transaction, account: Standing, blocks: Blocks, *, because
     `because` says why calls are no longer possible, if the blocks end for that reason.
     """
     await quotas.save_blocks(tx, account, blocks)
-    alerts = await incidents.all_open(tx, account.id)
     if (block := blocks.longest) is not None:
         # Another API's test call is the first call of a client after the pause.
         if not account.key.is_api:
@@ -131,10 +130,11 @@ async def _become(tx: Transaction, account: Standing, blocks: Blocks, *, because
     else:
         # This also drops a job that was scheduled by a refusal during the probe.
         await jobs.drop(tx, f"{PROBE_JOB}:{account.id}")
-        await incidents.close_all(tx, account.id, because)
-    for card in map(card_message, alerts):
+    for incident in await incidents.all_open(tx, account.id):
+        card = card_message(incident)
         await outbox.put(tx, card)
-        if not blocks:
+        if block is None:
+            await incidents.close(tx, incident, because)
             await outbox.put(tx, replace(card, kind=NOTE))
 
 

@@ -7,8 +7,9 @@ from sqlalchemy import JSON, event, select
 
 from bot.app import PRUNES
 from bot.approvals.rules import Act, State
+from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.quota import IncidentDetail
-from bot.quotas.store import incidents
+from bot.quotas.store import accounts, incidents
 from bot.quotas.tables import incidents as incidents_table
 from bot.slack.tables import received_events
 from bot.store import audit, outbox, tables
@@ -98,14 +99,16 @@ async def test_a_request_is_kept_until_its_outcome_was_sent(database, clock):
 async def test_an_open_incidents_card_is_kept_as_long_as_the_incident(database, clock):
     async with database.transaction() as tx:
         at = (await tx.now()).timestamp()
-        await incidents.count_one(tx, 1, 44, IncidentDetail({}), at, at)
+        organization = await accounts.lock(tx, OrganizationKey("eu", "1"))
+        await incidents.count_one(tx, organization, 44, IncidentDetail({}), at, at)
         incident_id = await tx.connection.scalar(select(incidents_table.c.id))
     await send(database, key := f"{incidents.CARD_PREFIX}{incident_id}")
     clock.advance(5 * DAY)
     await forget(database, days=4)
     assert await cards(database, key) == [key]
     async with database.transaction() as tx:
-        await incidents.close_all(tx, 1)
+        (incident,) = await incidents.all_open(tx)
+        await incidents.close(tx, incident)
     clock.advance(5 * DAY)
     await forget(database, days=4)
     assert await cards(database, key) == []

@@ -293,7 +293,8 @@ async def test_incident_is_reopened_within_ten_minutes(sqlite_url, clock, second
         account = await accounts.load_locked(tx, KEY, TERMS)
         at = (await tx.now()).timestamp()
         await incidents.count_one(tx, account.id, 44, detail, at, at)
-        await incidents.close_all(tx, account.id)
+        (incident,) = await incidents.all_open(tx)
+        await incidents.close(tx, incident)
     clock.advance(seconds)
     async with database.transaction() as tx:
         at = (await tx.now()).timestamp()

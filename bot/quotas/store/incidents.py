@@ -1,6 +1,6 @@
 """Stores incidents. An incident is a series of 429s with the same code for one organization."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 
 from pydantic import TypeAdapter
@@ -62,16 +62,11 @@ async def count_one(
         await tx.connection.execute(opened)
 
 
-async def close_all(tx: Transaction, organization: int, because: str = "") -> None:
-    """Close the organization's open incidents.
-
-    `because` says why calls are no longer possible, unless they work again.
-    """
-    its = select(incidents).where(_IS_OPEN, incidents.c.organization == organization)
-    for row in (await tx.connection.execute(its)).all():
-        closed = update(incidents).where(incidents.c.id == row.id)
-        detail = {**row.detail, "ended_because": because}
-        await tx.write(closed.values(closed_at=await tx.now(), detail=detail))
+async def close(tx: Transaction, incident: Incident, because: str = "") -> None:
+    """Close an incident. `because` says why calls aren't possible, unless they work again."""
+    detail = asdict(replace(incident.detail, ended_because=because))
+    closed = update(incidents).where(incidents.c.id == incident.id)
+    await tx.write(closed.values(closed_at=await tx.now(), detail=detail))
 
 
 async def load(tx: Transaction, incident_id: str) -> Incident | None:
