@@ -11,13 +11,13 @@ from typing import Any
 
 import sqlalchemy
 
+import bot.flows.client
 import bot.permissions
 import bot.quotas.guard
 import bot.slack.sender
 import bot.testusers.rules.applying
 from bot.approvals.rules import FlowPolicy
 from bot.errors import SlackError
-from bot.flows import reading
 from bot.home.publishing import Home
 from bot.permissions import Decision, Policy, Reason
 from bot.quotas.guard import _Call
@@ -182,7 +182,7 @@ def posts_never_in_doubt() -> None:
 @_plant
 def old_list_believed() -> None:
     """The bot treats an outdated list as the current list."""
-    reading.is_before = lambda *_: False  # type: ignore[attr-defined]
+    bot.flows.client.is_before = lambda *_: False  # type: ignore[attr-defined]
 
 
 @_plant
