@@ -7,11 +7,13 @@ from sandbox.services.serve import STATE
 from sandbox.services.state import ServicesState
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
+# An update has a field for each entry of a list.
+MAX_FIELDS = 100_000
 
 
 def make_services_app(state: ServicesState) -> web.Application:
     """Return a web application with all of the services' endpoints."""
-    app = web.Application(client_max_size=MAX_BODY_BYTES)
+    app = web.Application(client_max_size=MAX_BODY_BYTES, client_max_fields=MAX_FIELDS)
     app[STATE] = state
     app.router.add_get(inventory.LISTING_PATH, inventory.list_organizations, allow_head=False)
     app.router.add_post("/oauth/token", oauth.issue_token)

@@ -108,6 +108,12 @@ async def test_an_update_replaces_the_list_and_answers_what_was_sent(services, h
     assert services.state.flows[SURVEY_FLOW].history == []
 
 
+async def test_a_list_can_be_long(services, http):
+    identities = [f"+1555{number}" for number in range(2_000)]
+    assert (await update(http, *identities))[0] == 200
+    assert services.state.flows[WELCOME_FLOW].identities == identities
+
+
 async def test_the_field_can_also_be_spelled_in_pascal_case(services, http):
     assert (await update(http, "a", "b", field="TestUsers"))[0] == 200
     assert services.state.flows[WELCOME_FLOW].identities == ["a", "b"]
