@@ -13,7 +13,6 @@ from typing import Any, Self
 import aiosqlite
 from sqlalchemy import event, make_url
 from sqlalchemy.engine import Engine
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from bot.errors import DatabaseInUse
@@ -102,7 +101,11 @@ class _Cursor:
         """Do nothing: the driver's cursor was closed after the statement."""
 
     def _run(self, method: Any, *statement: Any) -> None:  # noqa: ANN401
-        """Execute a statement in the connection's thread."""
+        """Execute a statement in the connection's thread.
+
+        A cursor that stays open would keep a canceled transaction's lock after the connection was
+        closed, until both are garbage-collected.
+        """
         with closing(self._connection._conn.cursor()) as cursor:  # noqa: SLF001
             method(cursor, *statement)
             self._rows = cursor.fetchall()
@@ -151,15 +154,7 @@ def prepare_sqlite(engine: Engine) -> None:
         reads = options.get("gatehouse_reads")
         connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
-    def on_invalidate(connection: Any, _record: Any, _error: Any) -> None:  # noqa: ANN401
-        # A canceled statement keeps the closed connection, and therefore its transaction's lock,
-        # until both are garbage-collected. The statement may just be beginning the transaction, so
-        # don't ask whether there is one.
-        with suppress(SQLAlchemyError, sqlite3.Error):
-            connection.execute("ROLLBACK")
-
     event.listen(engine, "connect", on_connect)
-    event.listen(engine, "invalidate", on_invalidate)
     event.listen(engine, "begin", on_begin)
 
 

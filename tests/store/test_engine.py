@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gc
 import shutil
 import sqlite3
 import threading
@@ -301,10 +302,12 @@ async def test_writer_cancelled_as_its_turn_comes_is_cancelled(sqlite_url, clock
 
 @pytest.mark.parametrize("moment", range(6, 26))
 async def test_a_writer_that_is_cancelled_leaves_no_lock_behind(
-    sqlite_url, clock, monkeypatch, moment
+    sqlite_url, clock, monkeypatch, moment, request
 ):
     """An unfinished statement would lock the file until the statement was garbage-collected."""
     monkeypatch.setattr("bot.store.sqlite.BUSY_SECONDS", 0.1)
+    gc.disable()
+    request.addfinalizer(gc.enable)
     database = Database(sqlite_url, clock)
     await write(database)
     for _ in range(5):
