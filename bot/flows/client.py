@@ -137,15 +137,21 @@ def _list_in(call: ServiceCall, flow_sid: str, body: bytes) -> list[str]:
     return [identity for identity in sent.test_users if identity]
 
 
+class OutdatedList(ResponseUnreadable):
+    """A list is older than the bot's own changes."""
+
+    is_passing = True
+
+
 async def read_current(
     service: FlowClient, flow: Flow, recent: Sequence[FlowList], in_doubt: Collection[str]
 ) -> tuple[str, ...]:
     """Read a list, and read it once more if it's older than the bot's changes in `recent`.
 
-    Raise ResponseUnreadable if it's still outdated. `in_doubt` are the people in a POST in doubt.
+    Raise OutdatedList if it's still outdated. `in_doubt` are the people in a POST in doubt.
     """
     for _ in range(2):
         listed = tuple(await service.read(flow.sid))
         if not is_before(recent, in_doubt, listed):
             return listed
-    raise ResponseUnreadable("flow", STALE)
+    raise OutdatedList("flow", STALE)

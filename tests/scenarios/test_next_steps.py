@@ -282,6 +282,14 @@ async def test_the_dialog_of_undo_gives_no_access_whose_end_has_passed(world, te
     assert dialogs_of(card) == {"Undo": f"This asks to {undo} {passed}."}
 
 
+async def test_a_list_that_is_late_can_be_read_again(world):
+    await world.applied("add welcome +15550100")
+    world.flow.identities.clear()
+    answer = await world.ask(OTTO, "/testusers", "list welcome")
+    assert "Try again in a minute" in answer.text
+    assert answer.buttons == ["Try again"]
+
+
 async def test_a_click_that_met_a_service_in_trouble_can_be_tried_again(world):
     card = await world.applied("add welcome +15550100")
     fault = world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="GET"))
