@@ -131,9 +131,9 @@ class FlowClient:
 
 def _list_in(call: ServiceCall, flow_sid: str, body: bytes) -> list[str]:
     sent = model_in(call, body, _FlowAnswer)
-    sids = (sent.sid, *_FLOW_IN_URL.findall(sent.url or ""))
-    if {sid.upper() for sid in sids if sid} - {flow_sid.upper()}:
-        raise wrong_form(call, "for another flow")
+    for sid in (sent.sid, *_FLOW_IN_URL.findall(sent.url or "")):
+        if sid and sid.upper() != flow_sid.upper():
+            raise wrong_form(call, "for another flow")
     return [identity for identity in sent.test_users if identity]
 
 

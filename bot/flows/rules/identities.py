@@ -127,8 +127,9 @@ def stored_spellings(missing: Collection[str], new: Collection[str]) -> Mapping[
     neither has another match.
     """
     spellings, people = Spellings(new), Spellings(missing)
-    return {
-        identity: spellings.of(identity)[0]
-        for identity in missing
-        if len(spellings.of(identity)) == len(people.of(identity)) == 1
-    }
+    stored = dict[str, str]()
+    for identity in missing:
+        matches = spellings.of(identity)
+        if len(matches) == len(people.of(identity)) == 1:
+            stored[identity] = matches[0]
+    return stored
