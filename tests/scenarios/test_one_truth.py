@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -323,7 +324,9 @@ async def test_a_viewer_reads_no_reason_anywhere(world):
     before = len(world.slack.workspace.messages("C0GENERAL"))
     await world.slack.click(OTTO, listed, "Share in channel")
     shared = await world.slack.until(lambda: world.slack.workspace.messages("C0GENERAL")[before:])
-    assert "555" not in shared[-1].all_text.replace("…0150", "")
+    # A time can contain the same digits.
+    said = re.sub("<!date[^>]*>", "", shared[-1].all_text)
+    assert "555" not in said.replace("…0150", "")
 
 
 async def test_no_two_buttons_of_a_message_have_one_spoken_name(world):
