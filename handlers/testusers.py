@@ -221,8 +221,7 @@ async def request_of_form(bot: Gatehouse, person: Person, body: Body) -> Message
     if not isinstance(typed, ChangeRequest):
         return None
     message = await _request(bot.testusers, person, typed)
-    # The form may have been opened from the person's Home tab.
-    await bot.home.open(person.slack_user_id)
+    await asking.redraw_home(bot.testusers, person)
     return message
 
 

@@ -1,5 +1,6 @@
 """The Home tab shows the right content, and its buttons work."""
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -210,6 +211,19 @@ async def test_every_grant_that_ends_soon_is_counted(world):
     otto = await opened(world, OTTO)
     assert "*60 test users* on *welcome* · until" in otto.all_text
     assert "And 2 more. `/testusers mine`" in otto.all_text
+
+
+async def test_a_form_that_a_rule_approves_is_shown_as_applied(sqlite_url):
+    rule = {"from": [OTTO], "longest": "4h", "a_day": 2}
+    policies = json.dumps({"*": {"auto": rule}})
+    async with empty_world(sqlite_url, inventory_watch="off", flow_policies=policies) as world:
+        otto = await opened(world, OTTO)
+        await world.slack.click(OTTO, otto, "Change test users")
+        form = await world.form(OTTO)
+        await world.slack.suggest(OTTO, form, "Flow", "wel")
+        inputs = {"Flow": "welcome", "Identities": "+15550100", "For": "2h"}
+        await world.slack.submit(OTTO, form, inputs)
+        await world.shows(otto, "*Applied*, approved by an automatic rule")
 
 
 async def test_own_requests_that_have_no_room_are_counted(world):
