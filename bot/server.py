@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from aiohttp import HttpVersion11, web
+from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from aiohttp.web_protocol import _ErrInfo
 from yarl import URL
@@ -194,6 +195,16 @@ class HttpConnection(web.RequestHandler):
             auto_decompress=False,
         )
         self._site = site
+        make_request = server.request_factory
+
+        def make_last_if_chunked(message: RawRequestMessage, *parts: Any) -> web.BaseRequest:  # noqa: ANN401 - as in aiohttp
+            # aiohttp would take a trailer for a header of the connection's next request, which can
+            # be somebody else's behind a proxy.
+            if message.chunked:
+                message = message._replace(should_close=True)
+            return make_request(message, *parts)
+
+        self._request_factory = make_last_if_chunked
 
     @property
     def has_asked(self) -> bool:

@@ -106,6 +106,22 @@ async def test_header_that_is_there_twice_is_refused(bot):
         assert await post(bot, COMMAND, headers) == 401
 
 
+async def test_a_trailer_is_no_header_of_the_next_request(bot):
+    head = "POST /slack/events HTTP/1.1\r\nHost: bot.example\r\n"
+    chunked = f"{head}Transfer-Encoding: chunked\r\n\r\n0\r\nX-Slack-Signature: x\r\n\r\n"
+    rest = signed(bot.slack.signing_secret, COMMAND)
+    rest |= {"Content-Length": str(len(COMMAND)), "Connection": "close"}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in rest.items())
+    host, port = bot.slack.bot_url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(f"{chunked}{head}{lines}\r\n".encode() + COMMAND)
+    answers = (await reader.read()).decode()
+    writer.close()
+    # The proxy sends the next request on another connection.
+    assert answers.count("HTTP/1.1 ") == 1
+    assert "\r\nConnection: close\r\n" in answers
+
+
 TIMESTAMPS = ["", "x", "12.5", "-1", "1e9", " 1", "١٢٣", "0x10", "9" * 13, "9" * 5000, "nan"]
 
 
