@@ -110,14 +110,16 @@ async def ask_for(bot: Parts, program: Program, requested: ChangeRequest) -> Ask
         NotFound: A preset doesn't exist.
         Refused: The program or its owner can't ask for this.
     """
-    people = bot.people
+    people, flow = bot.people, find_flow(requested.flow, bot.flows.sids)
+    if flow and not bot.settings.may_ask(program.client, program.owner, flow.sid):
+        flow = None
+    if flow:
+        _require_reason(bot, flow, requested)
     owner = await people.find(program.owner, (people.team_id,), fresh=True)
     now = await bot.database.now()
     wishes = await _wishes(bot, owner, requested, now)
-    flow = find_flow(requested.flow, bot.flows.sids)
-    if flow is None or not bot.settings.may_ask(program.client, program.owner, flow.sid):
+    if flow is None:
         raise Refused(f"The client {program.client} isn't allowed to ask for this flow.")
-    _require_reason(bot, flow, requested)
     await people.require(owner, Permission.REQUEST, flow_sid=flow.sid, is_brief=True)
     _require_allowed(policy_of(bot, flow), wishes, now)
     return await ask(bot, owner, requested, program.client, program.text_sha256)

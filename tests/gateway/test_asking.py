@@ -387,6 +387,13 @@ async def test_an_unknown_owner_is_403_and_audited_once(sqlite_url):
         assert len(await script.refusals()) == 1
 
 
+async def test_a_missing_reason_comes_before_an_unknown_owner(sqlite_url):
+    gone = {"owner": "U0GONE", "flows": ["welcome"]}
+    asks = {"gateway_clients": clients(gone=gone), **policy(reason="required")}
+    async with running(sqlite_url, **asks) as script:
+        assert (await script.ask("add welcome +1", client="gone")).status == 400
+
+
 async def change_clients(world: World, **changed) -> None:
     """Let the bot run with other clients, as after a restart with other settings."""
     settings = read_settings({**world.environment, "GATEWAY_CLIENTS": clients(**changed)})
