@@ -158,7 +158,7 @@ class HeadersFirst(ResponseHandler):
         """Return the next response. Only interim ones (1xx) are followed by another."""
         try:
             message, payload = await super().read()
-        except (HttpProcessingError, aiohttp.ServerDisconnectedError):
+        except (HttpProcessingError, aiohttp.ClientConnectionError):
             if not self._is_refused:
                 raise
             self.set_response_params()

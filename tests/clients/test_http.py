@@ -1,6 +1,7 @@
 """These tests use real local servers to test HTTP calls to services."""
 
 import asyncio
+import errno
 import gzip
 import json
 import socket
@@ -48,6 +49,7 @@ from bot.services.http import (
     MOST_BYTES,
     MOST_SMALL_BYTES,
     RETRY_PAUSES_SECONDS,
+    HeadersFirst,
     Permit,
 )
 from tests.support.http import Bench, RawServer, open_bench, web_server
@@ -418,6 +420,16 @@ async def test_a_429_that_breaks_off_is_a_429(bench: Bench, answer: str) -> None
         with pytest.raises(RateLimited):
             await bench.request(a_call(server.url))
     assert len(server.requests) == 1
+
+
+async def test_a_429_whose_connection_is_reset_is_a_429() -> None:
+    connection = HeadersFirst(asyncio.get_running_loop())
+    connection.set_response_params()
+    connection.data_received(b"HTTP/1.1 429 X\r\nX: 1\r\n")
+    connection.connection_lost(ConnectionResetError(errno.ECONNRESET, "reset"))
+    message, _ = await connection.read()
+    assert message.code == 429
+    assert connection.should_close
 
 
 async def test_a_429_says_nothing_about_the_next_answer(bench: Bench) -> None:
