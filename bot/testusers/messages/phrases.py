@@ -204,7 +204,7 @@ def undo_in_plain(request: Request) -> str:
         )
         if person.wants is Wants.REMOVE:
             does = "add {} to {}"
-        if person.earlier_end:
+        if person.earlier_end and person.was_listed:
             does += " (no access if the earlier end date has passed)"
         if person.stands:
             groups.setdefault(does, []).append(person.spelling)

@@ -128,6 +128,15 @@ async def test_a_change_is_undone_once_unless_the_undo_is_given_up(world):
     assert (await undo(world, request)).request is not None
 
 
+async def test_somebody_who_had_vanished_before_a_change_loses_access_by_its_undo(world):
+    await world.applied("add welcome +1 for 2h")
+    await world.pass_time(90)
+    world.service.lists[WELCOME] = []
+    request = await world.stored(await world.applied("add welcome +1 for 5h"))
+    assert request.people[0].earlier_end
+    assert phrases.undo_in_plain(request) == "remove +1 from welcome"
+
+
 async def test_only_an_applied_change_is_undone(world):
     request = await world.ask("add welcome +1")
     with pytest.raises(Conflict, match="nothing to undo"):
