@@ -281,7 +281,7 @@ async def requests_of_flow(
 ) -> tuple[list[Request], int]:
     """Return a page of a flow's requests, newest first, and the flow's total number of requests.
 
-    Requests of which only the access is known aren't included (see migration 0027).
+    Requests of which only the access is known aren't included (see migration 0029).
     """
     is_known = (requests.c.state != State.APPLIED) | requests.c.decided_at.is_not(None)
     where = (requests.c.flow_key == flow_key, is_known)
