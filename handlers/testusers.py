@@ -11,6 +11,7 @@ from bot.approvals.rules import Act, FlowPolicy
 from bot.approvals.times import LocalTime, moment_of, zone_of
 from bot.commands import FORM, TESTUSERS
 from bot.errors import (
+    DatabaseUnavailable,
     GatehouseError,
     NotConfigured,
     NotFound,
@@ -221,7 +222,9 @@ async def request_of_form(bot: Gatehouse, person: Person, body: Body) -> Message
     if not isinstance(typed, ChangeRequest):
         return None
     message = await _request(bot.testusers, person, typed)
-    await asking.redraw_home(bot.testusers, person)
+    # The request is stored, whatever becomes of the tab.
+    with suppress(DatabaseUnavailable):
+        await asking.redraw_home(bot.testusers, person)
     return message
 
 

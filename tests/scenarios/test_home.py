@@ -5,7 +5,9 @@ from datetime import timedelta
 
 import pytest
 
+from bot.errors import DatabaseUnavailable
 from bot.slack.messages.help import ABOUT_TEST_USERS
+from bot.testusers import asking
 from tests.support.world import ABEL, ADA, ADAM, NORA, OTTO, VERA, empty_world, running_world
 
 STAN = "U0STRANGER"
@@ -224,6 +226,19 @@ async def test_a_form_that_a_rule_approves_is_shown_as_applied(sqlite_url):
         inputs = {"Flow": "welcome", "Identities": "+15550100", "For": "2h"}
         await world.slack.submit(OTTO, form, inputs)
         await world.shows(otto, "*Applied*, approved by an automatic rule")
+
+
+async def test_a_form_is_answered_even_if_the_tab_cannot_be_drawn(world, monkeypatch):
+    async def unavailable(*_):
+        raise DatabaseUnavailable
+
+    monkeypatch.setattr(asking, "redraw_home", unavailable)
+    otto = await opened(world, OTTO)
+    await world.slack.click(OTTO, otto, "Change test users")
+    form = await world.form(OTTO)
+    await world.slack.submit(OTTO, form, {"Flow": "welcome", "Identities": "+15550100"})
+    (answer,) = await world.slack.until(lambda: world.slack.workspace.dm(OTTO))
+    assert "Sent to" in answer.all_text
 
 
 async def test_own_requests_that_have_no_room_are_counted(world):
