@@ -100,16 +100,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the slow tests first, so that they don't delay the end of the run.
 
     Half of the workers start with slow tests, most of which spend their time waiting. Each worker
-    gets the same number of tests. A worker that has nothing left takes over another's last tests,
-    so the tests of the page come first: they share a browser and a sandbox, which take 4 s of CPU
-    time to start.
+    gets the same number of tests, and takes over the last tests of others when it has none left.
+    The tests of the page share a browser and a sandbox, and those of the installed program an
+    installation. These take long to make, so one worker starts with all of them.
     """
-    page = [item for item in items if item.get_closest_marker("browser")]
-    others = [item for item in items if not item.get_closest_marker("browser")]
-    slow = [item for item in others if item.get_closest_marker("slow")]
-    quick = [item for item in others if not item.get_closest_marker("slow")]
-    half = len(items) // 2 - len(page) - len(slow[::2])
-    items[:] = [*page, *slow[::2], *quick[:half], *slow[1::2], *quick[half:]]
+    sharing, slow, quick = list[pytest.Item](), list[pytest.Item](), list[pytest.Item]()
+    for item in items:
+        if item.get_closest_marker("browser") or item.path.parent.name == "install":
+            sharing.append(item)
+        elif item.get_closest_marker("slow"):
+            slow.append(item)
+        else:
+            quick.append(item)
+    half = len(items) // 2 - len(sharing)
+    items[:] = [*sharing, *quick[:half], *slow, *quick[half:]]
 
 
 @pytest.fixture(autouse=True)
