@@ -182,7 +182,8 @@ def posts_never_in_doubt() -> None:
 @_plant
 def old_list_believed() -> None:
     """The bot treats an outdated list as the current list."""
-    bot.flows.client.is_before = lambda *_: False  # type: ignore[attr-defined]
+    for module in (bot.flows.client, applying):
+        module.is_before = lambda *_: False  # type: ignore[attr-defined]
 
 
 @_plant
