@@ -113,8 +113,9 @@ class SlackEndpoint:
             return self._refused(Refusal.MALFORMED, "unreadable")
         except TimeoutError:
             return web.Response(status=408, text="too slow")
-        except ConnectionError:
-            # Slack timed out before the request was read, so nobody sees this response.
+        except (ConnectionError, RuntimeError):
+            # Slack timed out before the request was read, so nobody sees this response. aiohttp
+            # raises RuntimeError if the connection was closed before the first read.
             return web.Response(status=400, text="gone")
         refusal = self._refusal(request, body)
         parsed = None if refusal else _parsed(request, body)

@@ -299,6 +299,7 @@ async def read_body(
     except TimeoutError:
         sentence = f"The body didn't arrive within {BODY_SECONDS:g} seconds."
         raise GatewayRefusal(HTTPStatus.REQUEST_TIMEOUT, "too_slow", sentence) from None
-    except (web.RequestPayloadError, ClientError, ConnectionError, ValueError):
+    except (web.RequestPayloadError, ClientError, ConnectionError, RuntimeError, ValueError):
+        # aiohttp raises RuntimeError if the connection was closed before the first read.
         raise malformed("The request body is incomplete.") from None
     return bytes(body)

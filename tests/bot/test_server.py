@@ -9,13 +9,16 @@ from urllib.parse import quote, urlencode
 
 import aiohttp
 import pytest
-from aiohttp import HttpVersion10, web
+from aiohttp import HttpVersion10, StreamReader, web
+from aiohttp.base_protocol import BaseProtocol
 from aiohttp.test_utils import make_mocked_request
 from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 from structlog.testing import capture_logs
 
+from bot.gateway.rules import GatewayRefusal
+from bot.gateway.server import read_body
 from bot.metrics import Metrics
 from bot.ops.clock import SystemClock
 from bot.server import MOST_BYTES, is_local, make_server
@@ -213,6 +216,16 @@ def is_refused(body: bytes, headers: dict[str, str]) -> bool:
     endpoint = SlackEndpoint(None, "secret", Refusals(Metrics(), SystemClock()))
     request = make_mocked_request("POST", "/slack/events", headers=CIMultiDict(headers))
     return endpoint._refusal(request, body.decode("utf-8", "replace")) is not None
+
+
+async def test_a_sender_that_left_before_its_body_was_read_is_no_fault():
+    loop = asyncio.get_running_loop()
+    body = StreamReader(BaseProtocol(loop), 1024, loop=loop)
+    request = make_mocked_request("POST", "/slack/events", payload=body)
+    endpoint = SlackEndpoint(None, "secret", Refusals(Metrics(), SystemClock()))
+    assert (await endpoint.handle(request)).status == 400
+    with pytest.raises(GatewayRefusal, match="incomplete"):
+        await read_body(request)
 
 
 @pytest.mark.parametrize(("extra", "status"), [(0, 200), (1, 413)])
