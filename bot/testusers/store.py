@@ -137,10 +137,10 @@ _LATEST_LIST = (
     .limit(1)
     .scalar_subquery()
 )
-# Only one row has the list, because it can be long.
+# Only one row has the list, because it can be long. A failed request can be retried.
 _SHOWS_LIST = and_(
     requests.c.id == bindparam("its_id"),
-    _IS_OPEN,
+    _is_one_of(requests.c.state, (*OPEN, State.FAILED)),
     func.coalesce(request_people.c.position, 0) == 0,
 )
 _AND_RELATED = _REQUESTS.add_columns(case((_SHOWS_LIST, _LATEST_LIST)).label("listed")).where(
@@ -195,7 +195,8 @@ async def and_related(
 ) -> tuple[Request | None, list[Request], Sequence[str]]:
     """Return the request, or None if it doesn't exist, and other open requests for its people.
 
-    If the request is open, also return its flow's latest list, which is empty if none is known.
+    If the request is open or has failed, also return its flow's latest list, which is empty if none
+    is known.
     With `is_locked`, lock the request's flow first, as `lock_flow` does. The requests are loaded in
     a statement of its own, which sees what was stored while this one waited for the lock.
     """

@@ -317,6 +317,18 @@ async def test_retry_does_the_rest_and_leaves_the_first_ends(world):
     assert world.service.lists[WELCOME] == []
 
 
+async def test_retry_knows_who_is_on_the_list(world):
+    await world.applied("add welcome +1 for 2h")
+    request = await world.approved("add welcome +1 +2 for 30d")
+    world.service.post_faults = [ServiceRefused("flow", "No.", status=400)]
+    await world.work()
+    assert await state(world, request) is State.FAILED
+    await world.decide(Act.RETRY, request)
+    await world.work()
+    assert await state(world, request) is State.APPLIED
+    assert await ends(world) == {"+1": 720.0, "+2": 720.0}
+
+
 async def test_retry_of_the_rest_reads_the_list_again(world):
     request = await failed_in_part(world)
     world.service.lists[WELCOME].append("+3")
