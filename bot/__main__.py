@@ -147,8 +147,6 @@ def _settings() -> "tuple[Settings, Sources]":
 
 
 def _serve(_options: argparse.Namespace) -> int:
-    # Imports leave no garbage worth looking for, and the search would take a tenth of the start.
-    gc.disable()
     # Process 1 of a container would ignore a signal that comes before the event loop handles it.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(0))
@@ -166,7 +164,6 @@ def _serve(_options: argparse.Namespace) -> int:
     log.info("settings", file=sources.file and str(sources.file))
     # Looking through all imported objects for garbage would stop the loop for tens of milliseconds.
     gc.freeze()
-    gc.enable()
     try:
         run(serve(settings, redactor))
     except CannotStartError as error:
