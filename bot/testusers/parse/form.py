@@ -11,6 +11,8 @@ from bot.testusers.parse.identities import read_lines
 from bot.testusers.rules.requests import MAX_REASON_CHARS
 
 FOR_CHARACTERS = 80
+# In the year 5138. Nothing can be added to a time at the end of the calendar.
+LAST_MOMENT = 99_999_999_999
 # The most characters of these inputs.
 LIMITS = {
     "flow": OPTION_CHARACTERS,
@@ -93,7 +95,10 @@ def moment(seconds: str) -> datetime | None:
     """Return the time from a date picker (seconds since 1970), or None if it's empty.
 
     Times that can't be read are in 1970, so that they're refused and don't mean access forever.
+    Times after the year 5138 are in that year.
     """
     if not seconds:
         return None
-    return datetime.fromtimestamp(int(seconds[:11]) if seconds.isdecimal() else 0, UTC)
+    # A number with thousands of digits can't be read at all.
+    number = int(seconds[:20]) if seconds.isdecimal() else 0
+    return datetime.fromtimestamp(min(number, LAST_MOMENT), UTC)
