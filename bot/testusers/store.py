@@ -196,9 +196,8 @@ async def and_related(
     """Return the request, or None if it doesn't exist, and other open requests for its people.
 
     If the request is open or has failed, also return its flow's latest list, which is empty if none
-    is known.
-    With `is_locked`, lock the request's flow first, as `lock_flow` does. The requests are loaded in
-    a statement of its own, which sees what was stored while this one waited for the lock.
+    is known. With `is_locked`, lock the request's flow first, as `lock_flow` does. The requests are
+    loaded in a statement of its own, which sees what was stored while this one waited for the lock.
     """
     if is_locked and tx.is_postgres:
         await tx.write(_HOLD_FLOW, {"its_id": request_id})

@@ -226,6 +226,7 @@ async def test_a_form_that_a_rule_approves_is_shown_as_applied(sqlite_url):
         inputs = {"Flow": "welcome", "Identities": "+15550100", "For": "2h"}
         await world.slack.submit(OTTO, form, inputs)
         await world.shows(otto, "*Applied*, approved by an automatic rule")
+        assert world.flow.identities == ["+15550100"]
 
 
 async def test_a_form_is_answered_even_if_the_tab_cannot_be_drawn(world, monkeypatch):
