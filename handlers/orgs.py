@@ -58,24 +58,15 @@ async def show(bot: Gatehouse, person: Person, body: Body) -> Message:
 
 
 async def _shown(bot: Gatehouse, person: Person, name: str, body: Body) -> Message:
-    cause = CallCause(LIST, person.slack_user_id)
-    directory = await bot.inventory.directory.directory(cause)
-    try:
-        place = directory.find(name)
-    except NotFound:
-        # Another process may have stored a newer listing.
-        directory = await bot.inventory.directory.directory(cause, look_again=True)
-        place = directory.find(name)
+    directory = await bot.inventory.directory.directory(CallCause(LIST, person.slack_user_id))
+    place = directory.find(name)
     report = directory.report_on(place.data_center)
     message = ui.one(place, report, may_check=bot.slack.people.may(person, Permission.REFRESH))
     return with_share(message, f"/orgs show {place.key.path}", body)
 
 
 async def _listed(bot: Gatehouse, person: Person, wanted: Wanted, kind: str = LIST) -> Message:
-    cause = CallCause(kind, person.slack_user_id)
-    directory = await bot.inventory.directory.directory(cause)
-    if wanted.text and not directory.matching(wanted.text):
-        directory = await bot.inventory.directory.directory(cause, look_again=True)
+    directory = await bot.inventory.directory.directory(CallCause(kind, person.slack_user_id))
     message = ui.listing(
         directory, wanted, may_refresh=bot.slack.people.may(person, Permission.REFRESH)
     )

@@ -76,15 +76,14 @@ class OrganizationDirectory:
         """The configured data centers, in the same order as in the settings."""
         return self.inventory.data_centers
 
-    async def directory(self, cause: CallCause, *, look_again: bool = False) -> Directory:
+    async def directory(self, cause: CallCause) -> Directory:
         """Return the organizations of all data centers.
 
-        If a data center can't be listed, its last successful listing is used. With `look_again`,
-        the stored listings are read even if they were read a moment ago.
+        If a data center can't be listed, its last successful listing is used.
         """
         if not self.data_centers:
             raise NotConfigured("the inventory service", ["INVENTORY_DATA_CENTERS"])
-        now = await self._look(again=look_again)
+        now = await self._look()
         if any(self._is_due(center, cause, now) for center in self.data_centers):
             # Another process may have fetched them in the meantime.
             now = await self._look(again=True)
@@ -92,9 +91,9 @@ class OrganizationDirectory:
         failures = await asyncio.gather(*(self._fetch(center, cause) for center in due))
         return self._merge(dict(zip(due, failures, strict=True)))
 
-    async def known(self, *, look_again: bool = False) -> Directory:
+    async def known(self) -> Directory:
         """Return the last successful listings and any later failures, without making a call."""
-        await self._look(again=look_again)
+        await self._look()
         return self._merge({})
 
     def _merge(self, failures: Mapping[str, str | None]) -> Directory:

@@ -59,18 +59,15 @@ class RateLimits:
             directory = await self._directory(person)
         return ui.overview(await self._standings(directory), directory, self.clock.now(), wanted)
 
-    async def _directory(
-        self, person: Person | None = None, *, look_again: bool = False
-    ) -> Directory:
+    async def _directory(self, person: Person | None = None) -> Directory:
         """Return what is known, with the other APIs as if they were a data center's organizations.
 
         For a person, data centers whose listings are too old are listed.
         """
         if person is None:
-            directory = await self.directory.known(look_again=look_again)
+            directory = await self.directory.known()
         else:
-            cause = CallCause(LIST, person.slack_user_id)
-            directory = await self.directory.directory(cause, look_again=look_again)
+            directory = await self.directory.directory(CallCause(LIST, person.slack_user_id))
         if not self.terms.apis:
             return directory
         apis = tuple(Organization(organization_id=name, name=name) for name in self.terms.apis)
@@ -133,8 +130,6 @@ class RateLimits:
 
     async def _known(self, key: OrganizationKey) -> tuple[str, Standing]:
         directory = await self._directory()
-        if directory.listed_name(key) is None:
-            directory = await self._directory(look_again=True)
         async with self.database.read_only() as tx:
             account = await accounts.load(tx, key, self.terms)
         if not account.id and directory.listed_name(key) is None:
@@ -164,5 +159,4 @@ class RateLimits:
             if self.terms.apis and not self.directory.data_centers:
                 raise
             # A new listing may contain the organization, or an exact match for an ambiguous name.
-            directory = await self._directory(person, look_again=True)
-            return directory.find(typed, in_part=in_part)
+            return (await self._directory(person)).find(typed, in_part=in_part)

@@ -4,10 +4,6 @@ import asyncio
 import time
 from datetime import timedelta
 
-import pytest
-
-from bot.organizations.directory import OrganizationDirectory
-from bot.organizations.rules import Organization
 from bot.store.engine import Database
 from sandbox.services.faults import Fault, FaultKind
 from sandbox.services.organizations import many_organizations
@@ -58,27 +54,6 @@ async def test_a_filter_matches_name_id_contact_or_currency(world):
             assert sorted(row[0] for row in rows(answer)) == sorted(names)
         else:
             assert "No organization matches `help me`. `/orgs` lists all 19" in answer.text
-
-
-@pytest.mark.parametrize(
-    ("command", "words"),
-    [
-        ("/orgs", "newcomer"),
-        ("/orgs", "show newcomer"),
-        ("/ratelimits", "newcomer"),
-        ("/ratelimits", "plan newcomer premium"),
-        ("/ratelimits", "check newcomer"),
-    ],
-)
-async def test_an_organization_that_another_process_has_just_listed_is_found(world, command, words):
-    await world.ask("U0VIEWER", "/orgs")
-    own = world.bot.inventory.directory
-    other = OrganizationDirectory(own.inventory, own.database, own.clock, 300, {})
-    newcomer = Organization(organization_id="20079999", name="Newcomer")
-    await other.accept("eu", (*own.listings["eu"].organizations, newcomer))
-    answer = await world.ask("U0ADMIN", command, words)
-    assert "No organization" not in answer.all_text
-    assert len(called(world)) == 8 + words.startswith("check")
 
 
 async def test_every_field_of_one(world):
