@@ -15,7 +15,6 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
-    Select,
     Update,
     bindparam,
     case,
@@ -124,13 +123,6 @@ def _renewing(clock: ColumnElement[float], *, skip_locked: bool) -> Update:
     return renewed.values(leased_until=clock + LEASE_SECONDS)
 
 
-@cache
-def _renewing_or_failing(clock: ColumnElement[float]) -> Select[Any]:
-    """Return a statement that divides by zero if there's no lease, so that no COMMIT follows it."""
-    renewed = _renewing(clock, skip_locked=False).returning(jobs.c.key).cte()
-    return select(1 // func.count()).select_from(renewed)
-
-
 def _new_row(job: Job) -> dict[str, Any]:
     return {**vars(job), "payload": dict(job.payload), "generation": 0, "tries": 0}
 
@@ -203,12 +195,6 @@ async def renew(tx: Transaction, owner: str, key: str, *, skip_locked: bool = Fa
     parameters = {"its_owner": owner, "its_key": key, **tx.clock_parameters}
     renewed = await tx.connection.execute(statement, parameters)
     return renewed.rowcount > 0
-
-
-async def renew_or_fail(tx: Transaction, owner: str, key: str) -> None:
-    """Renew the lease on a job with the next statement, which fails if `owner` doesn't hold it."""
-    its = {"its_owner": owner, "its_key": key, **tx.clock_parameters}
-    await tx.write(_renewing_or_failing(tx.clock), its)
 
 
 async def finish(tx: Transaction, owner: str, job: Job, again: Again | None) -> bool:
