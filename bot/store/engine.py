@@ -127,7 +127,7 @@ class Transaction:
         return {} if self._clock is None else {"clock": self._clock.now().timestamp()}
 
 
-Claim = Callable[[Transaction], Awaitable[Callable[[], None]]]
+Claim = Callable[[Transaction], Awaitable[None]]
 UntilEnds = Callable[[str, float], Awaitable[Any]]
 
 
@@ -157,7 +157,7 @@ class Database:
         self.claim_due_jobs: Claim | None = None
         """Claims due jobs at the end of each transaction that stores some, if a job loop runs.
 
-        Its result is called after the commit. Other job loops find a due job within a second.
+        They start after the commit. Other job loops find a due job within a second.
         """
         self.until_job_ends: UntilEnds = _not_running
         """Waits for a job with this key if this process runs it, but at most so many seconds.
@@ -180,7 +180,6 @@ class Database:
         Raise CommitUnknown if the connection dropped during the commit.
         """
         tx = None
-        start = None
         try:
             async with self._serialised(), self._connected() as connection, connection.begin():
                 tx = Transaction(connection, self._clock)
@@ -188,7 +187,7 @@ class Database:
                 # PostgreSQL gets the claim together with the COMMIT.
                 tx.is_ending = True
                 if self.claim_due_jobs is not None and tx.has_due_job:
-                    start = await self.claim_due_jobs(tx)
+                    await self.claim_due_jobs(tx)
                 self._require_same_file()
         except DatabaseUnavailable as error:
             # SQLite runs in this process, so a failed commit is always undone.
@@ -198,8 +197,6 @@ class Database:
         self._committed_at = time.monotonic()
         for follow in tx.after_commit:
             follow()
-        if start is not None:
-            start()
 
     @asynccontextmanager
     async def autocommit(self) -> AsyncIterator[Transaction]:

@@ -208,19 +208,26 @@ class JobLoop:
         with suppress(DatabaseUnavailable):
             async with self._database.transaction() as tx:
                 await self._database.require_known_schema(tx)
-                start = await self._claim(tx, newest_first=False)
-            start()
+                await self._claim(tx, newest_first=False)
 
-    async def _claim(self, tx: Transaction, *, newest_first: bool = True) -> Callable[[], None]:
-        """Claim due jobs at the end of a transaction, and return the function that starts them.
+    async def _claim(self, tx: Transaction, *, newest_first: bool = True) -> None:
+        """Claim due jobs at the end of a transaction, and start them after the commit.
 
         The newest are those that the transaction has stored, so that a click doesn't wait for a
         hundred cards. The jobs that are claimed together, or at the same moment, may exceed a limit
         by a few.
         """
+        if self._is_stopping or self._has_ended.is_set():
+            return
         owner = f"{self._owner}-{next(self._claims)}"
         held_at = self._clock.since_boot()
-        claimed: list[Job] = []
+        running = Counter(lease.job.kind for lease in self._running)
+        full = [name for name, kind in self._kinds.items() if running[name] >= kind.at_once]
+        self._is_crowded = bool(full)
+        await tx.end_with_next()
+        claimed = await jobs.claim(
+            tx, owner, CLAIMED_AT_ONCE, exclude_kinds=full, newest_first=newest_first
+        )
 
         def start() -> None:
             for job in claimed:
@@ -233,15 +240,7 @@ class JobLoop:
             if len(claimed) == CLAIMED_AT_ONCE:
                 self.wake()
 
-        if not (self._is_stopping or self._has_ended.is_set()):
-            running = Counter(lease.job.kind for lease in self._running)
-            full = [name for name, kind in self._kinds.items() if running[name] >= kind.at_once]
-            self._is_crowded = bool(full)
-            await tx.end_with_next()
-            claimed += await jobs.claim(
-                tx, owner, CLAIMED_AT_ONCE, exclude_kinds=full, newest_first=newest_first
-            )
-        return start
+        tx.after_commit.append(start)
 
     async def _run(self, lease: Lease) -> None:
         with structlog.contextvars.bound_contextvars(job=lease.job.key):

@@ -116,9 +116,8 @@ async def test_a_job_that_is_claimed_as_the_loop_ends_may_end_too(database, cloc
         await until_asleep(clock)
         async with database.transaction() as tx:
             await jobs.put(tx, Job("a", "work", "subject", await tx.now()))
-            start = await loop._claim(tx)
+            await loop._claim(tx)
             await loop.stop(PATIENCE)
-        start()
         await work.seen(1)
         stopping = asyncio.create_task(loop.stop(PATIENCE))
         await asyncio.sleep(0)

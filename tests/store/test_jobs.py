@@ -35,7 +35,7 @@ async def test_due_jobs_are_claimed_once_with_the_commit_that_stores_them(databa
 
     async def claim_due(tx):
         claimed.append([job.key for job in await jobs.claim(tx, "me", 10)])
-        return lambda: started.append(1)
+        tx.after_commit.append(lambda: started.append(1))
 
     database.claim_due_jobs = claim_due
     await put(database, seconds=30)
