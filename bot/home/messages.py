@@ -9,7 +9,7 @@ from bot.quotas.messages import MARKS, again
 from bot.quotas.rules.limits import LimitKind
 from bot.quotas.rules.quota import DOCUMENTED, Incident
 from bot.quotas.rules.use import Standing
-from bot.slack.messages import block_kit, ids, text
+from bot.slack.messages import block_kit, text
 from bot.slack.messages.block_kit import SlackBlock
 from bot.slack.messages.help import ABOUT_TEST_USERS
 from bot.testusers.messages import pages
@@ -29,10 +29,6 @@ MORE_REQUESTS = "`/testusers requests` shows all open requests."
 NO_REQUESTS = (
     "You have no open requests, and none of your requests were decided in the last 7 days."
 )
-REVIEW = block_kit.section(
-    "Who has access with no end date?",
-    block_kit.button("Review", ids.RUN_COMMAND, "/testusers review"),
-)
 WORDS = {LimitKind.MINUTE: "this minute", LimitKind.DAY: "today", LimitKind.CONCURRENT: "at once"}
 
 
@@ -43,7 +39,6 @@ def home(
     own: Sequence[Request],
     ending: Sequence[Group],
     limits: Sequence[SlackBlock],
-    reviews: bool,
 ) -> dict[str, Any]:
     """Return the Home tab for a person who has access to Gatehouse.
 
@@ -53,12 +48,10 @@ def home(
         own: The person's requests that are open or were decided recently, newest first.
         ending: Access that the person requested and that ends soon, earliest end first.
         limits: What `limits` returns.
-        reviews: True for approvers, who get a button for `/testusers review`.
     """
     return _view(
         [
             block_kit.actions(*main_buttons(asks=reader.asks)),
-            *([REVIEW] if reviews else []),
             block_kit.header(WAITING),
             *([] if waiting else [block_kit.context("Nothing is waiting for you.")]),
             *_first(

@@ -102,7 +102,6 @@ class Home:
 
     async def _home_of(self, person: Person) -> Mapping[str, Any]:
         user = person.slack_user_id
-        people = self.bot.people
         closest = await self._closest.get()
         names = await self.directory.known()
         async with self.bot.database.read_only() as tx:
@@ -126,7 +125,6 @@ class Home:
             own=own,
             ending=grouped(ending),
             limits=ui.limits(names, blocked, closest),
-            reviews=people.may(person, Permission.DECIDE),
         )
 
     async def _find_closest(self) -> Sequence[Standing]:

@@ -10,7 +10,7 @@ import pytest
 from sandbox.services.faults import Fault, FaultKind
 from sandbox.services.state import Flow
 from sandbox.slack.messages import Message
-from tests.support.world import ADA, ADAM, OTTO, SURVEY, VERA, WELCOME, World, empty_world
+from tests.support.world import ADAM, OTTO, SURVEY, VERA, WELCOME, World, empty_world
 
 DEMO = "FW000000000000000000000000000000aa"
 UNNAMED = "FW000000000000000000000000000000bb"
@@ -176,19 +176,6 @@ async def test_status_does_not_wait_for_a_flow_service_that_hangs(world):
     shown = await world.ask(VERA, "/gatehouse", "status")
     assert "Access with no end date: the lists couldn't be read in time." in shown.all_text
     assert "SQLite database: reachable" in shown.all_text
-
-
-async def test_home_of_an_approver_opens_the_review(world):
-    world.services.state.edit_flow(WELCOME, ["+15550001"])
-    for user in (OTTO, ADA):
-        await world.slack.open_home(user)
-    home = await world.slack.until(lambda: world.slack.workspace.homes[ADA])
-    assert "Who has access with no end date?" in home.all_text
-    await world.slack.click(ADA, home, "Review")
-    (answer,) = await world.slack.until(lambda: world.slack.workspace.dm(ADA))
-    assert ("welcome", "+15550001") in rows(answer)
-    otto = await world.slack.until(lambda: world.slack.workspace.homes[OTTO])
-    assert "Review" not in otto.buttons
 
 
 async def test_access_that_is_made_endless_later_counts_from_then(world):
