@@ -19,6 +19,7 @@ from slack_bolt.async_app import AsyncAck
 from bot.app import Gatehouse, SlackParts
 from bot.commands import COMMANDS, HELP, Command
 from bot.errors import DatabaseUnavailable, GatehouseError, NotFound, Replayed, Unsent, UsageError
+from bot.home.publishing import MOMENT
 from bot.ops.current_delivery import delivery_id
 from bot.permissions import ACTING, Permission, Person
 from bot.slack.messages import help as help_ui
@@ -216,9 +217,10 @@ class Listening:
         seconds = round(self._bot.clock.monotonic() - started, 3)
         log.info("answered", name=name, outcome=outcome, seconds=seconds)
         self._bot.metrics.count_command(name, outcome)
-        if payloads.text(view, "type") == "home":
+        # The form of a request may have been opened from the Home tab.
+        if view:
             with suppress(DatabaseUnavailable):
-                await self._bot.home.open(user_id)
+                await self._bot.home.open(user_id, MOMENT)
         return outcome
 
     async def _answer(self, work: Work, needs: Needs, body: Body) -> Answer:

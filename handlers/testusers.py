@@ -11,7 +11,6 @@ from bot.approvals.rules import Act, FlowPolicy
 from bot.approvals.times import LocalTime, moment_of, zone_of
 from bot.commands import FORM, TESTUSERS
 from bot.errors import (
-    DatabaseUnavailable,
     GatehouseError,
     NotConfigured,
     NotFound,
@@ -221,11 +220,7 @@ async def request_of_form(bot: Gatehouse, person: Person, body: Body) -> Message
     typed = parse_form(_typed_form(payloads.part(body, "view")))
     if not isinstance(typed, ChangeRequest):
         return None
-    message = await _request(bot.testusers, person, typed)
-    # The request is stored, whatever becomes of the tab.
-    with suppress(DatabaseUnavailable):
-        await asking.redraw_home(bot.testusers, person)
-    return message
+    return await _request(bot.testusers, person, typed)
 
 
 async def suggest(bot: Gatehouse, person: Person, body: Body) -> list[SlackBlock]:

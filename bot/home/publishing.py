@@ -62,14 +62,14 @@ class Home:
         """The jobs that publish Home tabs."""
         return {PUBLISH: Kind(self.publish, at_once=24)}
 
-    async def open(self, slack_user_id: str) -> None:
-        """Schedule a job that publishes the person's tab now.
+    async def open(self, slack_user_id: str, delay: timedelta = timedelta(0)) -> None:
+        """Schedule a job that publishes the person's tab.
 
         Raises:
             DatabaseUnavailable: The database didn't respond, so the tab won't be published.
         """
         async with self.bot.database.transaction() as tx:
-            await redraw(tx, slack_user_id, timedelta(0))
+            await redraw(tx, slack_user_id, delay)
 
     async def publish(self, job: Job, lease: Lease) -> None:
         """Run a `home` job, which publishes the person's tab."""

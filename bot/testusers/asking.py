@@ -372,9 +372,3 @@ async def extension(bot: Parts, filled: Prefilled) -> Prefilled:
     if until and longest:
         until = min(until, now + timedelta(seconds=longest))
     return replace(filled, identities=tuple(people.values()), until=until)
-
-
-async def redraw_home(bot: Parts, person: Person) -> None:
-    """Draw a person's Home tab again, because they may have opened the form from it."""
-    async with bot.database.transaction() as tx:
-        await bot.refresh_home(tx, person.slack_user_id)

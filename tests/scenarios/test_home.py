@@ -7,7 +7,6 @@ import pytest
 
 from bot.errors import DatabaseUnavailable
 from bot.slack.messages.help import ABOUT_TEST_USERS
-from bot.testusers import asking
 from tests.support.world import ABEL, ADA, ADAM, NORA, OTTO, VERA, empty_world, running_world
 
 STAN = "U0STRANGER"
@@ -233,10 +232,10 @@ async def test_a_form_is_answered_even_if_the_tab_cannot_be_drawn(world, monkeyp
     async def unavailable(*_):
         raise DatabaseUnavailable
 
-    monkeypatch.setattr(asking, "redraw_home", unavailable)
     otto = await opened(world, OTTO)
     await world.slack.click(OTTO, otto, "Change test users")
     form = await world.form(OTTO)
+    monkeypatch.setattr(world.bot.home, "open", unavailable)
     await world.slack.submit(OTTO, form, {"Flow": "welcome", "Identities": "+15550100"})
     (answer,) = await world.slack.until(lambda: world.slack.workspace.dm(OTTO))
     assert "Sent to" in answer.all_text

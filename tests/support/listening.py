@@ -136,6 +136,7 @@ async def small_bot(commands_per_minute: int = 0) -> AsyncIterator[SmallBot]:
                 replies=Replies(session, waits, SlackClient(web_client, clock), slack.api_url),
             ),
             clock=clock,
+            home=SimpleNamespace(open=_drawn),
             metrics=Metrics(),
             tasks=Tasks(),
             settings=SimpleNamespace(
@@ -156,6 +157,10 @@ async def small_bot(commands_per_minute: int = 0) -> AsyncIterator[SmallBot]:
         finally:
             await parts.tasks.drain(5)
             await runner.cleanup()
+
+
+async def _drawn(*_: object) -> None:
+    pass
 
 
 async def _never() -> str | None:
