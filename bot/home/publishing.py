@@ -22,7 +22,6 @@ from bot.store import jobs
 from bot.store.engine import Transaction
 from bot.store.job_loop import Kind, Lease
 from bot.store.jobs import Job
-from bot.store.types import EPOCH
 from bot.tasks import SingleFlight
 from bot.testusers import store
 from bot.testusers.messages.pages import grouped
@@ -41,8 +40,8 @@ ENDING_WITHIN = timedelta(hours=24)
 
 async def redraw(tx: Transaction, slack_user_id: str, delay: timedelta = MOMENT) -> None:
     """Schedule a job that publishes the person's tab, by default with the result of a click."""
-    job = Job(f"{PUBLISH}:{slack_user_id}", PUBLISH, slack_user_id, EPOCH)
-    await jobs.put_after(tx, job, delay)
+    due_at = await tx.now() + delay
+    await jobs.put(tx, Job(f"{PUBLISH}:{slack_user_id}", PUBLISH, slack_user_id, due_at))
 
 
 @dataclass
