@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import structlog
 
@@ -34,7 +35,7 @@ from bot.services.errors import (
 )
 from bot.services.http import Permit
 from bot.store.engine import Database, Transaction
-from bot.tasks import Batches, Tasks
+from bot.tasks import Batches, Flights, Tasks
 
 log = structlog.get_logger(__name__)
 
@@ -72,7 +73,7 @@ class Guard:
         self.spare = asyncio.Semaphore(max(1, self.database.pool_size // 2))
         self._reserving = Batches(self._reserve_some)
         self._settling = Batches(self._settle)
-        self._following = Batches(self._follow)
+        self._following = Flights[str, None]()
 
     @asynccontextmanager
     async def call(self, key: OrganizationKey, cause: CallCause) -> AsyncIterator["_Call"]:
@@ -128,7 +129,8 @@ class Guard:
             else:
                 result = await self._reserve(request)
         except ClockCorrected:
-            await self._following.add(None)
+            follow = partial(self._database_clock.follow, self.database)
+            await asyncio.shield(self._following.start("", follow))
             result = await self._reserve(request)
         if isinstance(result, NotNow) and request.key.is_api and result.is_pause_over:
             # Only clients call other APIs, so the first call after a pause is the test.
@@ -155,11 +157,6 @@ class Guard:
         async with self.database.autocommit() as tx:
             await quotas.settle(tx, [(call.reservation, call.age()) for call in ended])
         return [None] * len(ended)
-
-    async def _follow(self, waiting: Sequence[None]) -> Sequence[None]:
-        """Look at the clock once for all calls that wait for it."""
-        await self._database_clock.follow(self.database)
-        return waiting
 
     async def give_back(self, unused: Reservation) -> None:
         """Cancel an unused reservation, or let it expire if the database is unavailable."""

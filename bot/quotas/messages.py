@@ -180,7 +180,7 @@ def detail(
         (
             block_kit.header(name),
             block_kit.section(state),
-            *block_kit.fields(pairs),
+            block_kit.fields(pairs),
             block_kit.section(made),
             *charts,
             block_kit.context(footnote),

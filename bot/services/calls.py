@@ -89,11 +89,6 @@ REFRESH = "refresh"
 _CALLER = "client:"
 
 
-def caller_of(client: str) -> str:
-    """Return the name that the ledger uses for a gateway client."""
-    return _CALLER + client
-
-
 def client_named(caller: str | None) -> str | None:
     """Return the name of a caller that is a gateway client, or None for a person or the bot."""
     if caller is None or not caller.startswith(_CALLER):
@@ -138,7 +133,7 @@ class CallCause:
     @property
     def caller(self) -> str:
         """The caller's name in the ledger, which is empty for the bot itself."""
-        return caller_of(self.client) if self.client else self.slack_user_id or ""
+        return _CALLER + self.client if self.client else self.slack_user_id or ""
 
     @property
     def call_class(self) -> CallClass:

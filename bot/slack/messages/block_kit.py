@@ -32,7 +32,6 @@ NUMBER_CHARACTERS = 5
 VALUE_CHARACTERS = 2000
 OPTION_CHARACTERS = 75
 INPUT_CHARACTERS = 3000
-FIELDS_A_SECTION = 10
 OUTDATED = "This button is from an earlier version of Gatehouse and no longer works."
 CONTEXT_CHARACTERS = 2000
 
@@ -156,11 +155,10 @@ def preformatted(typed: str) -> list[str]:
     return [f"```\n{paragraph}\n```" for paragraph in paragraphs(lines)]
 
 
-def fields(pairs: Iterable[tuple[str, str]]) -> list[SlackBlock]:
-    """Return sections that show up to ten (label, markup) pairs each, in two columns."""
+def fields(pairs: Iterable[tuple[str, str]]) -> SlackBlock:
+    """Return a section that shows up to ten (label, markup) pairs in two columns."""
     cells = [_markup(f"*{label}*\n{value}", FIELD_CHARACTERS) for label, value in pairs]
-    starts = range(0, len(cells), FIELDS_A_SECTION)
-    return [{"type": "section", "fields": cells[at : at + FIELDS_A_SECTION]} for at in starts]
+    return {"type": "section", "fields": cells}
 
 
 def context(*markup: str) -> SlackBlock:
