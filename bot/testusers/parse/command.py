@@ -32,17 +32,13 @@ PRESET_ACTIONS = ("save", "delete")
 MOST_END_WORDS = 12
 # Marks around a word, other than quotation marks.
 _MARKS = re.compile(r"^(?:[^\w\"']|_)+|(?:[^\w\"']|_)+$")
-NO_START = (
-    "Changes are applied as soon as they're approved, so you can't use “from”. Ask later instead."
-)
 ONE_END = "Use either “for” or “until”, and use it only once."
 # The readers of the words after these keywords.
 ENDS: Mapping[str, Callable[[Sequence[str]], tuple[int | LocalTime, int] | None]] = {
     "for": duration_at,
     "until": parse_when,
-    "from": parse_when,
 }
-# The noun and the examples for each keyword that only works with `add`.
+# The noun and the examples for each of them.
 EXAMPLES = {
     "for": ("a duration", "30m, 2h or 3d"),
     "until": ("a time", "18:00, friday, tomorrow 9:00 or 2026-12-01 09:00"),
@@ -132,9 +128,7 @@ def _with_end(
             count += 1
     said = " ".join(typed[:count])
     del left[:count]
-    if keyword == "from":
-        problem = NO_START
-    elif filled.kind == "remove":
+    if filled.kind == "remove":
         problem = f"“{keyword}” only works with “add”."
     elif filled.duration or filled.until:
         problem = ONE_END
@@ -199,7 +193,7 @@ def _end_in_reason(form: Prefilled) -> str:
     plain = [_MARKS.sub("", folded(word)) for word in words]
     for at, word in enumerate(plain):
         rest = plain[at + 1 :]
-        if word in EXAMPLES and (end := ENDS[word](rest)) and end[1] == len(rest):
+        if word in ENDS and (end := ENDS[word](rest)) and end[1] == len(rest):
             return (
                 f"The reason ends in “{' '.join(words[at:])}”, but there's no end date. Should"
                 " access end then? If so, move these words out of the reason. Otherwise, put them"

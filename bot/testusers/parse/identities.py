@@ -11,7 +11,7 @@ from bot.flows.rules.identities import identities_problem
 from bot.slack.parse import Word, escaped, read_words, recover
 from bot.spelling import DOUBLE_QUOTES, LONG_DASHES, SINGLE_QUOTES, folded, tidy_identity
 
-KEYWORDS = frozenset({"for", "from", "until", "now", "because"})
+KEYWORDS = frozenset({"for", "until", "now", "because"})
 PRESET = re.compile(r"@([A-Za-z0-9][A-Za-z0-9._-]{0,39})")
 MOST_DIGITS = 15
 # Stands for a character that was lost or can't be seen.
