@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 Body = Mapping[str, Any]
-NUL = "\0"
 MARK = "\ufffd"
-UNSTORABLE = re.compile(f"[{NUL}\ud800-\udfff]")
+UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def part(body: Body, name: str) -> Body:
@@ -70,14 +69,11 @@ def value(body: Body) -> str:
 
 
 def typed(view: Body, block_id: str) -> str:
-    """Return the value of a form's input, or an empty string if there is no value.
-
-    Lone surrogates are kept so that a request that contains them is refused, not changed.
-    """
+    """Return the value of a form's input, or an empty string if there is no value."""
     for element in part(part(part(view, "state"), "values"), block_id).values():
         if isinstance(element, Mapping):
             found = element.get("value") or part(element, "selected_option").get("value")
-            return str(found or element.get("selected_date_time") or "").replace(NUL, MARK)
+            return UNSTORABLE.sub(MARK, str(found or element.get("selected_date_time") or ""))
     return ""
 
 

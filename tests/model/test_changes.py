@@ -76,7 +76,6 @@ def changes(draw: st.DrawFn) -> Change:
         ("é" * 151, "302 bytes"),
         ("x" * 300, None),
         ("x" * 301, "301 bytes"),
-        ("\ud83d", "can't send"),
         ("whatsapp:+15550100", None),
     ],
 )

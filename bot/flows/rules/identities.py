@@ -29,22 +29,12 @@ def identity_problem(identity: str) -> str | None:
     """Return a sentence that says why the service can't accept this identity, or None if it can."""
     if not identity.strip():
         return "An identity is empty."
-    if not is_sendable(identity):
-        return "An identity contains a character I can't send. Please retype it."
     if (size := len(identity.encode())) > MAX_IDENTITY_BYTES:
         return (
             f"“{identity[:20]}…” is too long: it has {size:,} bytes, but the limit is"
             f" {MAX_IDENTITY_BYTES}."
         )
     return None
-
-
-def is_sendable(identity: str) -> bool:
-    """Return True if an identity or reason isn't empty and can be encoded in UTF-8."""
-    try:
-        return bool(identity.encode())
-    except UnicodeEncodeError:
-        return False
 
 
 def identities_problem(identities: Sequence[str]) -> str | None:

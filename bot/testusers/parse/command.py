@@ -20,7 +20,6 @@ from bot.approvals.times import (
 )
 from bot.commands import FORM, HELP, TESTUSERS
 from bot.errors import UsageError
-from bot.flows.rules.identities import is_sendable
 from bot.slack.parse import Word, asks_for_help, rest_of_line, unknown, words_of
 from bot.spelling import closest, folded, one_line
 from bot.testusers.parse.form import FOR_CHARACTERS, ChangeKind, Prefilled
@@ -180,8 +179,6 @@ def reason_problem(reason: str) -> str | None:
             f"The reason is too long: it has {len(reason):,} characters. A reason can have at most"
             f" {MAX_REASON_CHARS} characters."
         )
-    if reason and not is_sendable(reason):
-        return "The reason contains a character I can't store. Please retype it."
     return None
 
 
