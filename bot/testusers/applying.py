@@ -199,7 +199,7 @@ class Run:
         plan = make_plan(self.bot.new_id(), at, lists, ready, over)
         if not plan.change.is_empty:
             detail = plan_detail(plan, plan.after)
-            work.record(AuditEntry(BOT, "flow.sent", self.flow.sid, detail))
+            work.entries.append(AuditEntry(BOT, "flow.sent", self.flow.sid, detail))
             return plan
         work.add(await self._concerned(work.tx, plan))
         await work.settle(plan, at, listed, {})

@@ -73,7 +73,7 @@ class Settling(Work):
             latest = apply_change(latest, shown.spelled(spellings))
             await note_list(self.tx, self.flow.key, latest, is_own=True)
             detail = plan_detail(plan, latest)
-            self.record(AuditEntry(BOT, "flow.changed", self.flow.sid, detail))
+            self.entries.append(AuditEntry(BOT, "flow.changed", self.flow.sid, detail))
         if latest != tuple(listed):
             await note_list(self.tx, self.flow.key, listed, is_own=False)
         edits = difference(plan.after, as_sent).without(plan.change.identities)

@@ -67,7 +67,7 @@ def _ring(work: Work, request: Request, timer: Timer) -> None:
     elif end := request.next_end:
         work.put(replace(request, result=replace(request.result, announced_until=end)))
         payload = {"ends_at": end.isoformat()}
-        work.post(OutboxMessage(f"requester:{request.id}", ENDING, request.id, payload))
+        work.messages.append(OutboxMessage(f"requester:{request.id}", ENDING, request.id, payload))
     else:
         rung = (*request.round.rung, timer.value)
         work.put(replace(request, round=replace(request.round, rung=rung)))
@@ -75,4 +75,4 @@ def _ring(work: Work, request: Request, timer: Timer) -> None:
             to = policy_of(work.bot, request.flow).escalate_to or ()
             work.note(BOT, "request.escalated", request, to=to)
         kind = IN_THREAD[timer]
-        work.post(OutboxMessage(f"{kind}:{request.id}", kind, request.id))
+        work.messages.append(OutboxMessage(f"{kind}:{request.id}", kind, request.id))

@@ -98,7 +98,7 @@ class Work:
     What follows from a change is decided here: cards to redraw, people to tell, jobs to run. The
     transaction has locked the flow, and has then loaded the requests in `loaded`, and maybe the
     flow's latest list. `requests` has the requests that were loaded or put, keyed by ID, with the
-    changes collected so far.
+    changes collected so far. `entries` of the audit log and `messages` are stored with them.
     """
 
     def __init__(
@@ -115,8 +115,8 @@ class Work:
         self.listed = listed
         self._stored = {request.id: request for request in loaded}
         self.requests = self._stored.copy()
-        self._entries: list[AuditEntry] = []
-        self._messages: list[OutboxMessage] = []
+        self.entries = list[AuditEntry]()
+        self.messages = list[OutboxMessage]()
         self._cards: dict[str, None] = {}
 
     def add(self, loaded: Iterable[Request]) -> None:
@@ -148,15 +148,7 @@ class Work:
     def note(self, actor: str, action: str, request: Request, **detail: Any) -> None:  # noqa: ANN401
         """Record an action on a request in the audit log."""
         facts = {"flow": request.flow.sid, **detail}
-        self._entries.append(AuditEntry(actor, action, request.id, facts))
-
-    def record(self, entry: AuditEntry) -> None:
-        """Record an action on something else in the audit log."""
-        self._entries.append(entry)
-
-    def post(self, message: OutboxMessage) -> None:
-        """Queue a message."""
-        self._messages.append(message)
+        self.entries.append(AuditEntry(actor, action, request.id, facts))
 
     def show(self, request_id: str) -> None:
         """Redraw a request's card, even if the request doesn't change."""
@@ -193,7 +185,7 @@ class Work:
             if request != self._stored.get(request_id)
         ]
         await self._write_requests(changed)
-        await audit.append(self.tx, *self._entries)
+        await audit.append(self.tx, *self.entries)
         for before, request in changed:
             await self._follow(before, request)
         await self._write_related(changed, related)
@@ -201,7 +193,7 @@ class Work:
             shown = self.requests.get(request_id)
             delay = APPLIES_WITHIN if shown and shown.state is State.APPLYING else AT_ONCE
             await write_card(self.tx, request_id, delay=delay)
-        for message in self._messages:
+        for message in self.messages:
             await outbox.put(self.tx, message)
 
     async def _write_requests(self, changed: list[tuple[Request | None, Request]]) -> None:
@@ -245,7 +237,8 @@ class Work:
     def _tell(self, request: Request, event: str, **detail: object) -> None:
         """Queue a message to the requester about an event. Messages are sent in order."""
         payload = {"event": event, **detail}
-        self.post(OutboxMessage(f"requester:{request.id}", OUTCOME, request.id, payload))
+        message = OutboxMessage(f"requester:{request.id}", OUTCOME, request.id, payload)
+        self.messages.append(message)
 
     async def _write_related(
         self,
