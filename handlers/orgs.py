@@ -60,8 +60,7 @@ async def show(bot: Gatehouse, person: Person, body: Body) -> Message:
 async def _shown(bot: Gatehouse, person: Person, name: str, body: Body) -> Message:
     directory = await bot.inventory.directory.directory(CallCause(LIST, person.slack_user_id))
     place = directory.find(name)
-    report = directory.report_on(place.data_center)
-    message = ui.one(place, report, may_check=bot.slack.people.may(person, Permission.REFRESH))
+    message = ui.one(place, directory.report_on(place.data_center))
     return with_share(message, f"/orgs show {place.key.path}", body)
 
 

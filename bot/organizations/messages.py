@@ -74,8 +74,8 @@ def _summary(places: Sequence[Place], directory: Directory, words: str) -> str:
     return f"*{text.count(len(places), 'organization')}* matching {matched} {where}"
 
 
-def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> Message:
-    """Show every field of an organization. `may_check` adds the `Check now` button."""
+def one(place: Place, report: DataCenterReport) -> Message:
+    """Show every field of an organization."""
     organization = place.organization
     currency = (organization.currency_code, organization.currency_symbol)
     precision = organization.price_precision
@@ -106,9 +106,6 @@ def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> M
     footnotes = [f"Updated {text.time(report.listing.fetched_at)}"] if report.listing else []
     if report.failure:
         footnotes += problems([report])
-    steps = [("Rate limits", ids.RATELIMITS_SHOW)]
-    if may_check:
-        steps.append(("Check now", ids.RATELIMITS_CHECK))
     return Message(
         "\n".join([f"*{text.escape(organization.name, 400)}*", *main, *rest, *footnotes]),
         (
@@ -116,7 +113,7 @@ def one(place: Place, report: DataCenterReport, *, may_check: bool = False) -> M
             block_kit.section("\n".join(main)),
             block_kit.context(*rest),
             *([block_kit.context(*footnotes)] if footnotes else []),
-            block_kit.actions(*(block_kit.button(*step, place.key.path) for step in steps)),
+            block_kit.actions(block_kit.button("Rate limits", ids.RATELIMITS_SHOW, place.key.path)),
         ),
     )
 

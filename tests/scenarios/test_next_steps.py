@@ -94,18 +94,10 @@ async def test_form_that_failed_can_be_sent_again(world, flow, typed, shown):
 
 async def test_organization_leads_to_its_rate_limits(world):
     answer = await world.ask(OTTO, "/orgs", "show 10234695")
-    assert answer.buttons == ["Rate limits", "Check now", "Share in channel"]
+    assert answer.buttons == ["Rate limits", "Share in channel"]
     before = len(world.slack.workspace.ephemerals(OTTO))
     await world.slack.click(OTTO, answer, "Rate limits")
     assert "Check now" in (await world.answer(OTTO, after=before)).buttons
-    before = len(world.slack.workspace.ephemerals(OTTO))
-    await world.slack.click(OTTO, answer, "Check now")
-    assert "The test call to *Northwind" in (await world.answer(OTTO, after=before)).text
-
-
-async def test_organization_offers_no_test_call_to_a_viewer(world):
-    answer = await world.ask(VERA, "/orgs", "show 10234695")
-    assert answer.buttons == ["Rate limits", "Share in channel"]
 
 
 async def test_the_confirmation_of_a_request_has_cancel(world):
