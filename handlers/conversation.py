@@ -30,7 +30,13 @@ WHAT_TO_SEND = "You can send me these commands, with or without the slash:"
 NOT_A_COMMAND = "I don't know the command “{}”. Send `help` to see all commands."
 LEAST_LETTERS = 3
 EVERYTHING = re.compile("")
-NOUNS = {"shortcut": "shortcut", "message_action": "shortcut", "view_submission": "form"}
+# The nouns of what isn't a button. Only a command's payload has no type.
+NOUNS = {
+    "": "command",
+    "shortcut": "shortcut",
+    "message_action": "shortcut",
+    "view_submission": "form",
+}
 UNKNOWN = Needs(None, AnswerAt.NOWHERE, pace="", is_counted=False)
 
 
@@ -43,7 +49,7 @@ def register(app: GatehouseApp) -> None:
     app.event("message")(listener(partial(read_message, app.listening), EVENT))
     runs = Needs(Permission.ASK_FOR_HELP, AnswerAt.CLICKED)
     app.action(ids.row_of(ids.RUN_COMMAND))(listener(partial(run_command, app.listening), runs))
-    app.command(EVERYTHING)(listener(no_such_command, COMMAND))
+    app.command(EVERYTHING)(listener(outdated, COMMAND))
     for register_rest in (app.action, app.shortcut, app.view):
         register_rest(EVERYTHING)(listener(outdated, Needs(Permission.ASK_FOR_HELP)))
     app.options(EVERYTHING)(app.listening.suggest(no_options, UNKNOWN))
@@ -98,14 +104,9 @@ async def run_command(
 
 
 async def outdated(_bot: Gatehouse, _person: Person, body: Body) -> Message:
-    """Tell the person that a button, a menu, a shortcut or a form no longer works."""
+    """Tell the person that a command, a button, a menu, a shortcut or a form no longer works."""
     noun = NOUNS.get(payloads.text(body, "type"), "button")
     return Message(OUTDATED.replace("button", noun))
-
-
-async def no_such_command(_bot: Gatehouse, _person: Person, _body: Body) -> Message:
-    """Answer a command that exists in the Slack app's manifest but not in this version."""
-    return Message("Unknown command. Try `/gatehouse help`.")
 
 
 async def no_options(_bot: Gatehouse, _person: None, _body: Body) -> list[Any]:

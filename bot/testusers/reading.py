@@ -154,8 +154,8 @@ async def _endless(bot: Parts, typed: str = "") -> tuple[list[Entry], dict[Flow,
         if isinstance(entries, BaseException):
             raise entries
         for entry in entries:
-            access = entry.access
-            if not entry.is_arriving if access is None else access.ends_at is None:
+            ends = entry.access.ends_at is not None if entry.access else entry.is_arriving
+            if not ends:
                 endless.append(entry)
     endless.sort(key=lambda entry: entry.access.since if entry.access else LATER)
     return endless, unread
