@@ -1,9 +1,7 @@
 """Reads the settings. Errors name each invalid setting and show an example, but never a secret."""
 
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -13,14 +11,13 @@ from bot.approvals.rules import EVERY_FLOW
 from bot.ids import FLOW_SID
 from bot.ops.secrets import looks_secret, secret_problems
 from bot.permissions import EVERY_FULL_MEMBER, Role
-from bot.settings.files import EXAMPLES, in_environment, in_toml, toml_table
+from bot.settings.files import EXAMPLES, in_environment, in_toml
 from bot.settings.model import (
     DATA_CENTERS,
     HOME,
     ORGANIZATION_PATH,
     PROXIES,
     Settings,
-    as_json,
     is_secret,
     keys_in,
 )
@@ -175,19 +172,12 @@ def _removed(sources: Sources) -> Iterator[str]:
             f" path, or set them in the environment (example: {CONFIG}=gatehouse.toml)"
         )
     name = APPROVERS.upper()
-    value = sources.environment.get(name, sources.table.get(APPROVERS))
-    if value is None:
+    if name in sources.environment:
+        example = '{"welcome": {"approvers": ["U0ADA"]}}'
+    elif APPROVERS in sources.table:
+        example = '[flow_policies.welcome] approvers = ["U0ADA"]'
+    else:
         return
-    flows: object = None
-    with suppress(ValueError):
-        flows = as_json(value)
-    if not isinstance(flows, dict) or not flows:
-        flows = {"welcome": ["U0ADA"]}
-    policies = {flow: {"approvers": people} for flow, people in flows.items()}
-    example = json.dumps(policies, ensure_ascii=False)
-    if name not in sources.environment:
-        tables = [{"flow_policies": {flow: rules}} for flow, rules in policies.items()]
-        example = ", ".join(map(toml_table, tables))
     yield (
         f"{name} was removed. Add its people to FLOW_POLICIES as the flow's approvers: {example}."
         " Where “*” has approvers, these counted before"
