@@ -267,5 +267,6 @@ class _Call(Permit):
 
     def age(self) -> float:
         """Return the seconds that have surely passed since the response's headers arrived."""
-        now = self.clock.monotonic()
-        return (now - (now if self.headers_at is None else self.headers_at)) * SURE_SHARE
+        if self.headers_at is None:
+            return 0.0
+        return (self.clock.monotonic() - self.headers_at) * SURE_SHARE

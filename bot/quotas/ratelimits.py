@@ -1,6 +1,5 @@
 """The `/ratelimits` command: the overview, an organization's details, test calls, and plans."""
 
-import asyncio
 from dataclasses import dataclass
 
 from bot.errors import Ambiguous, NotFound, OrganizationBlocked
@@ -29,7 +28,7 @@ from bot.quotas.rules.use import (
 )
 from bot.quotas.store import accounts
 from bot.quotas.store import ledger as quotas
-from bot.services.calls import CHECK, LIST, CallCause, client_named
+from bot.services.calls import CHECK, LIST, CallCause
 from bot.services.errors import RateLimited
 from bot.slack.messages.block_kit import Message
 from bot.slack.messages.paging import FIRST, Wanted
@@ -102,12 +101,9 @@ class RateLimits:
         async with self.database.read_only() as tx:
             hours = await accounts.hours_since(tx, standing, first_hour(now))
             last_hour = await accounts.count_since(tx, standing, now - HOUR_SECONDS, standing.made)
-        people = {}
-        for caller, _ in calls_by("slack_user_id", hours).most_common(PEOPLE_SHOWN):
-            if caller and client_named(caller) is None:
-                people[caller] = self.people.name(caller)
-        names = await asyncio.gather(*people.values())
-        return ui.detail(name, standing, hours, dict(zip(people, names, strict=True)), last_hour)
+        callers = calls_by("slack_user_id", hours).most_common(PEOPLE_SHOWN)
+        names = await self.people.names(caller for caller, _ in callers)
+        return ui.detail(name, standing, hours, names, last_hour)
 
     async def check(self, person: Person, key: OrganizationKey) -> Message:
         """Unless the organization is blocked, make a real call, which counts against the limits."""

@@ -89,11 +89,9 @@ REFRESH = "refresh"
 _CALLER = "client:"
 
 
-def client_named(caller: str | None) -> str | None:
+def client_named(caller: str) -> str | None:
     """Return the name of a caller that is a gateway client, or None for a person or the bot."""
-    if caller is None or not caller.startswith(_CALLER):
-        return None
-    return caller.removeprefix(_CALLER)
+    return caller.removeprefix(_CALLER) if caller.startswith(_CALLER) else None
 
 
 class CallClass(StrEnum):

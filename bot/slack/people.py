@@ -378,7 +378,9 @@ class People:
 
     async def names(self, actors: Iterable[str]) -> Mapping[str, str]:
         """Return the actors' names by Slack user ID, leaving out actors that aren't people."""
-        return {actor: await self.name(actor) for actor in actors if actor.startswith(("U", "W"))}
+        people = [actor for actor in actors if actor.startswith(("U", "W"))]
+        names = await asyncio.gather(*map(self.name, people))
+        return dict(zip(people, names, strict=True))
 
     async def _group(self, group_id: str, *, fresh: bool = False) -> frozenset[str] | SlackError:
         """Return a group's members, an empty set for a deleted group, or the error on failure."""
