@@ -13,8 +13,7 @@ from bot.testusers import store
 from bot.testusers.parts import Parts, policy_of
 from bot.testusers.rules.requests import Request
 from bot.testusers.rules.review import review
-from bot.testusers.rules.timers import Timer
-from bot.testusers.work import Work, current_list, put_timer, timer_of, write_card
+from bot.testusers.work import Timer, Work, current_list, put_timer, timer_of, write_card
 
 ESCALATION, ENDING, REMINDER = "testusers.escalation", "testusers.ending", "testusers.reminder"
 # The timers that post a message in the card's thread.

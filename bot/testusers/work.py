@@ -8,6 +8,7 @@ are loaded after it.
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any
 
 from sqlalchemy.dialects.postgresql import Insert
@@ -24,7 +25,6 @@ from bot.testusers.parts import Parts, policy_of
 from bot.testusers.rules.people import CurrentList, Over
 from bot.testusers.rules.requests import THE_BOT, Request
 from bot.testusers.rules.review import Review, reconsidered, review
-from bot.testusers.rules.timers import Timer, next_timer
 from bot.testusers.tables import request_people, requests
 
 APPLY, TIMER = "testusers.apply", "testusers.timer"
@@ -32,6 +32,16 @@ CARD, OUTCOME = "testusers.card", "testusers.outcome"
 # The card of an approved request is only edited once if the change is applied within this time.
 APPLIES_WITHIN = timedelta(seconds=1)
 AT_ONCE = timedelta(0)
+ANNOUNCED_BEFORE = timedelta(hours=1)
+
+
+class Timer(StrEnum):
+    """A timer. Each of them fires once in a round of approval, or once for an end of access."""
+
+    EXPIRE = "expire"
+    REMIND = "remind"
+    ESCALATE = "escalate"
+    ANNOUNCE_END = "announce_end"
 
 
 def _or_update(adding: Insert) -> Insert:
@@ -87,9 +97,21 @@ def review_now(bot: Parts, request: Request, at: datetime, current: CurrentList)
 
 
 def timer_of(bot: Parts, request: Request) -> tuple[datetime, Timer] | None:
-    """Return the time and name of the request's next timer, with the current settings."""
-    policy = policy_of(bot, request.flow)
-    return next_timer(request, bot.settings.remind_hours, policy.escalate_after_seconds)
+    """Return the time and name of the request's next timer, or None if no timer is left.
+
+    The earliest timer fires first, so no reminder is sent if the request expires before it.
+    """
+    if request.state is not State.PENDING:
+        end = request.next_end
+        return (end - ANNOUNCED_BEFORE, Timer.ANNOUNCE_END) if end else None
+    asked_at = request.round.asked_at or request.created_at
+    times = {
+        Timer.EXPIRE: request.expires_at,
+        Timer.REMIND: asked_at + timedelta(hours=bot.settings.remind_hours),
+    }
+    if seconds := policy_of(bot, request.flow).escalate_after_seconds:
+        times[Timer.ESCALATE] = asked_at + timedelta(seconds=seconds)
+    return min((at, name) for name, at in times.items() if name not in request.round.rung)
 
 
 class Work:
