@@ -155,8 +155,6 @@ class Forwarder:
         """Send the call. Return the response and its body."""
         service = call.service
         credential = self.access[call.key.service].credential
-        clock = self.turns.clock
-        began = clock.monotonic()
         try:
             # A late token leaves the call less time, because its place is counted from now on.
             async with limited(service, TOTAL_SECONDS):
@@ -203,9 +201,7 @@ class Forwarder:
             is_forbidden = seen.status == HTTPStatus.FORBIDDEN
             outcome = ServiceRefused.outcome if is_forbidden else seen.outcome
             status = None if is_forbidden else seen.status
-            seconds = clock.monotonic() - began
-            center = service.data_center
-            self.observer(Observed(service.service, center, outcome, status, seconds))
+            self.observer(Observed(service.service, service.data_center, outcome, status))
         return answer, content
 
     async def _read(

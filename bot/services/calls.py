@@ -58,7 +58,6 @@ class Observed:
     data_center: str | None
     outcome: str
     status: int | None
-    seconds: float
 
     @property
     def label(self) -> str:

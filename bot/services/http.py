@@ -366,7 +366,6 @@ class ServiceHttp:
                 await permit.refused(error)
             raise
         finally:
-            seconds = self.clock.monotonic() - started
             record = log.info if outcome == "ok" else log.warning
             record(
                 "service call",
@@ -377,9 +376,9 @@ class ServiceHttp:
                 path=call.url.path,
                 status=status,
                 outcome=outcome,
-                seconds=round(seconds, 3),
+                seconds=round(self.clock.monotonic() - started, 3),
             )
-            self.observer(Observed(call.service, call.data_center, outcome, status, seconds))
+            self.observer(Observed(call.service, call.data_center, outcome, status))
         return result
 
 
