@@ -91,9 +91,12 @@ def _first(
     most: int = ROWS_SHOWN,
 ) -> list[SlackBlock]:
     """Return the blocks of the first rows, and a line that says where the others are."""
-    blocks = [block for row in rows[:most] for block in show(row)]
-    left = len(rows) - most
-    return [*blocks, block_kit.context(f"And {left:,} more. {more}")] if left > 0 else blocks
+    blocks = list[SlackBlock]()
+    for row in rows[:most]:
+        blocks += show(row)
+    if (left := len(rows) - most) > 0:
+        blocks.append(block_kit.context(f"And {left:,} more. {more}"))
+    return blocks
 
 
 def limits(

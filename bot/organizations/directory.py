@@ -35,7 +35,6 @@ from bot.tasks import Flights, SingleFlight
 
 ORGANIZATIONS = TypeAdapter(tuple[Organization, ...])
 
-NO_LONGER_LISTED = "That organization is no longer listed. Use /orgs to see the current list."
 # The errors for an organization that doesn't exist or that the credential can't access.
 DECLINED = (ServiceRefused, CredentialsRefused, PermissionMissing)
 # The longest time that a person waits for a slow data center. The call continues in the background.

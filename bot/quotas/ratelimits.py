@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from bot.errors import Ambiguous, NotFound, OrganizationBlocked
 from bot.ops.clock import Clock
-from bot.organizations.directory import NO_LONGER_LISTED, OrganizationDirectory
+from bot.organizations.directory import OrganizationDirectory
 from bot.organizations.rules import (
     API,
     DataCenterReport,
@@ -129,7 +129,7 @@ class RateLimits:
         async with self.database.read_only() as tx:
             account = await accounts.load(tx, key, self.terms)
         if not account.id and directory.listed_name(key) is None:
-            raise NotFound(NO_LONGER_LISTED)
+            raise NotFound("That organization isn't listed. Use /orgs to see the current list.")
         return directory.name_of(key), account
 
     async def set_plan(self, person: Person, place: Place, plan: Plan) -> Message:
