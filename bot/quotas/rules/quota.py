@@ -21,7 +21,16 @@ from datetime import datetime
 from enum import IntEnum
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.rules.limits import LIMITS, Limit, LimitKind, Limits, Plan, Source, applying
+from bot.quotas.rules.limits import (
+    DAY_SECONDS,
+    LIMITS,
+    Limit,
+    LimitKind,
+    Limits,
+    Plan,
+    Source,
+    applying,
+)
 from bot.services.calls import TOTAL_SECONDS, CallClass
 
 MINUTE_SECONDS = 60.0
@@ -64,22 +73,20 @@ _PAUSES = {
     BlockCode.CONCURRENT: (2.0, 60.0),
     BlockCode.API: (60.0, 15 * 60.0),
 }
-# The longest pause, even if the service requests more time.
-LONGEST_TOLD_SECONDS = 3600.0
 
 
 def pause_seconds(code: BlockCode, failed_tries: int, told_seconds: float = 0.0) -> float:
     """Return the length of the pause, in seconds, after this number of failed attempts.
 
-    `told_seconds` (`Retry-After`) can lengthen the pause to at most an hour. The pause of another
-    API is as long as the API says.
+    `told_seconds` (`Retry-After`) can lengthen the pause to at most a day. The pause of another API
+    is as long as the API says.
     """
     first, longest = _PAUSES[code]
     # Limit the exponent, because large powers of two don't fit in a float.
     pause = min(longest, first * 2.0 ** min(failed_tries, 16))
     if code is BlockCode.API:
         return told_seconds or pause
-    return max(pause, min(told_seconds, LONGEST_TOLD_SECONDS))
+    return max(pause, min(told_seconds, DAY_SECONDS))
 
 
 @dataclass(frozen=True)
