@@ -228,6 +228,9 @@ def headers_to_send(headers: Headers, *, is_api: bool = False) -> list[tuple[str
             raise malformed("A header would override the method or the URL. Remove that header.")
         if not is_api and _squashed(ORGANIZATION) in name:
             raise malformed("Set organization_id in the query, not in a header.")
+        # Such a body would be forwarded compressed, and nothing would say so.
+        if name == "transferencoding" and value.strip().casefold() != "chunked":
+            raise malformed("The body can't be compressed by a Transfer-Encoding.")
         if _NOT_SENT.search(value):
             raise malformed("A header contains characters that can't be forwarded.")
     # Request an uncompressed response, so that a credential in the response can be masked.

@@ -214,6 +214,14 @@ async def test_no_query_replaces_the_method(gateway, name):
     assert await gateway.status(f"{ITEMS}&method=cash") == 200
 
 
+async def test_a_body_in_a_coding_that_the_service_would_not_see_is_refused(gateway):
+    head = request_of(ITEMS, "POST").replace(b"Content-Length: 0", b"Transfer-Encoding: %s")
+    for coding, status in ((b"gzip, chunked", 400), (b"Chunked", 200)):
+        answer = await raw(gateway, head % coding, b"2\r\n{}\r\n0\r\n\r\n")
+        assert status_of(answer) == status
+    assert [call.body for call in gateway.upstream.got] == [b"{}"]
+
+
 @pytest.mark.parametrize("path", ["Organizations/999", "settings/organizations/999"])
 async def test_path_names_no_other_organization_in_any_spelling(gateway, path):
     for client in ("nightly", "script"):
