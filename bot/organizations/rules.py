@@ -13,7 +13,7 @@ from bot.errors import Ambiguous, NotFound
 from bot.spelling import folded, most_alike
 
 UNNAMED = "(no name)"
-WITHOUT_ORGANIZATION = "Calls without an organization"
+WITHOUT_ORGANIZATION = "List of organizations"
 # IDs should contain only digits, but all characters that are safe in URLs and keys are accepted.
 # The length is checked separately, because a limit in the pattern would slow down matching.
 IDENTIFIER = r"^[^\s\p{C}]+$"

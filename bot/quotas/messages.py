@@ -290,8 +290,7 @@ def incident_card(incident: Incident, name: str) -> Message:
     """Return the alert for an open or closed incident."""
     detail = incident.detail
     key = incident.key
-    center = key.center if key.organization_id else ""
-    subject = f"*{text.escape(name, 300)}*{center}"
+    subject = f"*{text.escape(name, 300)}*{key.center}"
     exceeded, cause = _cause(incident)
     headline = f":no_entry: {subject} is blocked, because {exceeded}."
     if incident.closed_at is not None:
