@@ -204,13 +204,9 @@ class Turns:
         times += [waiter.decline.until for waiter in line.waiters if waiter.decline]
         seconds = min(LOOK_SECONDS, max(0.0, min(times) - self.clock.monotonic()))
         pause = asyncio.ensure_future(self.clock.sleep(seconds))
-
-        def wake(pause: asyncio.Future[None]) -> None:
-            if not pause.cancelled():
-                line.changed.set()
-
-        pause.add_done_callback(wake)
+        changed = asyncio.ensure_future(line.changed.wait())
         try:
-            await line.changed.wait()
+            await asyncio.wait({pause, changed}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             pause.cancel()
+            changed.cancel()

@@ -4,7 +4,7 @@ import asyncio
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import timedelta
 from functools import partial
 
 from cachetools import TTLCache
@@ -212,15 +212,17 @@ class OAuthCredential(Credential):
         call = replace(call, explain=self._explained)
         try:
             renewal = await self.http.request(call, partial(self._renewal_in, call))
-        except ProviderThrottled as error:
-            pause = min(LONGEST_PAUSE_SECONDS, PAUSE_SECONDS * 2.0**self._throttled_in_a_row)
-            pause = max(pause, error.retry_after)
-            self._throttled_in_a_row += 1
-            failure = self._throttled(pause)
-            self._failure = failure, self.clock.monotonic() + pause
-            raise failure from None
         except ServiceError as error:
             pause = SHORT_PAUSE_SECONDS if error.is_passing else PAUSE_SECONDS
+            if isinstance(error, ProviderThrottled):
+                pause = min(LONGEST_PAUSE_SECONDS, PAUSE_SECONDS * 2.0**self._throttled_in_a_row)
+                pause = max(pause, error.retry_after)
+                self._throttled_in_a_row += 1
+                when = self.clock.now() + timedelta(seconds=pause)
+                error.sentence = (
+                    f"The OAuth provider ({self.data_center}) is receiving too many requests for"
+                    f" access tokens. Please try again at {when:%H:%M} UTC."
+                )
             self._failure = error, self.clock.monotonic() + pause
             raise
         self._failure = None
@@ -237,24 +239,15 @@ class OAuthCredential(Credential):
         self._token = Signed(token, headers=authorization(self.template, token, self.header))
         return self._token
 
-    def _throttled(self, seconds: float) -> ProviderThrottled:
-        """Return the error for a provider that issues no tokens for this many seconds."""
-        when = datetime.fromtimestamp(self.clock.now().timestamp() + seconds, UTC)
-        error = ProviderThrottled(
-            "oauth",
-            f"The OAuth provider ({self.data_center}) is receiving too many requests for access"
-            f" tokens. Please try again at {when:%H:%M} UTC.",
-        )
-        error.retry_after = seconds
-        return error
-
     def _explained(self, failure: ServiceError) -> ServiceError:
         """Return the error for a refusal by the provider, whatever its HTTP status is."""
         said = failure.message
         error = said.partition(": ")[0].casefold()
         is_throttled = any(word in said.casefold() for word in THROTTLED)
         if isinstance(failure, RateLimited) or is_throttled:
-            return self._throttled(failure.retry_after)
+            throttled = ProviderThrottled("oauth", said)
+            throttled.retry_after = failure.retry_after
+            return throttled
         if error not in REFUSED:
             return failure
         setting = "INVENTORY_DATA_CENTERS" if self.data_center in DATA_CENTERS else "APIS"
