@@ -261,7 +261,7 @@ class OAuthCredential(Credential):
 
     def _renewal_in(self, call: ServiceCall, body: bytes) -> Tokens:
         renewal = tokens_in(call, self.http.redactor, body)
-        if renewal.refresh_token not in (None, self.grant.refresh_token.get_secret_value()):
+        if renewal.refresh_token not in (None, "", self.grant.refresh_token.get_secret_value()):
             sentence = (
                 f"{call.subject} issues a new refresh token at each renewal, which Gatehouse"
                 " doesn't support. Turn off token rotation at the provider, or use an authtoken."

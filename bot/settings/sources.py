@@ -63,7 +63,8 @@ def _settings_file(environment: Mapping[str, str]) -> Path | None:
     if CONFIG in environment:
         return Path(environment[CONFIG]) if environment[CONFIG].strip() else None
     try:
-        owner = DEFAULT_FILE.stat().st_uid
+        # A link that leads nowhere is there too, and can't be read.
+        owner = DEFAULT_FILE.stat(follow_symlinks=DEFAULT_FILE.exists()).st_uid
     except OSError:
         # There is no such file, or this user can't look into the folder.
         return None

@@ -102,9 +102,21 @@ def exchange_codes(table: Table) -> list[str]:
         try:
             oauth["refresh_token"] = run(_refresh_token(name, OAuthSettings(**oauth)))
         except SettingsError as error:
-            refused += error.problems
-            del table["inventory_data_centers"][name]
+            refused += [*error.problems, *_leave_out_center(table, name)]
     return refused
+
+
+def _leave_out_center(table: Table, center: str) -> list[str]:
+    """Remove a data center, and what names its organizations. Return the reasons for the latter."""
+    del table["inventory_data_centers"][center]
+    reasons = []
+    for setting in ("inventory_plans", "inventory_reserve", "gateway_clients"):
+        for key, row in [*table.get(setting, {}).items()]:
+            paths = [key, *(row.get("organizations", ()) if isinstance(row, dict) else ())]
+            if any(path.startswith(f"{center}/") for path in paths):
+                del table[setting][key]
+                reasons.append(f"{setting} → {key}: it needs the data center {center}.")
+    return reasons
 
 
 async def _refresh_token(data_center: str, oauth: OAuthSettings) -> str:
@@ -155,7 +167,7 @@ def leave_out(table: Table, findings: Iterable[Finding]) -> list[str]:
         elif finding.code != REFUSED:
             continue
         elif service == "inventory":
-            del table["inventory_data_centers"][data_center]
+            refused += _leave_out_center(table, data_center)
             names = []
         else:
             names = [name.lower() for name in SERVICES[cast(ServiceName, service)]]

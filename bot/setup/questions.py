@@ -67,6 +67,7 @@ REST = {
     "flow_account_sid": "AC0",
     "flow_auth_token": "not-known-so-far",
 }
+OAUTH = {"client_id": "-", "client_secret": "-", "refresh_token": "-"}
 Taken = TypeVar("Taken")
 Row = TypeVar("Row")
 
@@ -173,6 +174,7 @@ class _Questions:
 
     def _bot_token(self) -> None:
         self.table["slack_bot_token"] = _secret(2, "Paste the Bot User OAuth Token (xoxb-…)")
+        check_settings({**REST, **self.table})
         self._workspace = workspace_of(self.table)
 
     def _channel(self, key: str) -> None:
@@ -190,21 +192,41 @@ class _Questions:
         self._take(settings, roles, *codes)
 
     def ask_inventory(self) -> None:
-        place = _again(_inventory)
-        if place is None:
-            return
-        vendor, addresses, names = place
-        print(textwrap.fill(vendor.advice, 100))
-        self.table |= {**vendor.settings, "inventory_data_centers": {}}
-        root, token_url = (*addresses, "", "")[:2]
-        if root and DATA_CENTER not in root:
-            self.table["inventory_base_url"] = root
-        for name in names:
-            own = {"base_url": root.replace(DATA_CENTER, name)} if DATA_CENTER in root else {}
-            url = token_url.replace(DATA_CENTER, name) or vendor.token_url_of(name)
-            rows = _again(partial(self._data_center, name, own, url))
+        for name, (own, token_url) in _again(self._inventory).items():
+            rows = _again(partial(self._data_center, name, own, token_url))
             if len(rows) > 1:
                 _again(partial(self._organization, name, rows))
+
+    def _inventory(self) -> dict[str, tuple[Table, str]]:
+        """Keep the service's addresses. Return each data center's own address and token URL."""
+        question = (
+            "Enter the Zoho Inventory data centers, separated by spaces, such as com eu (leave"
+            " empty to skip; for another vendor, enter its URL, then its token URL if it has one,"
+            " then its data centers)"
+        )
+        vendor, addresses, words = _vendor(_read(7, question), "zoho", ZOHO)
+        names = [word.casefold() for word in words]
+        if not set(names) <= set(DATA_CENTERS) or (addresses and not names):
+            raise SettingsError([f"Enter data centers from this list: {' '.join(DATA_CENTERS)}."])
+        if not names:
+            return {}
+        root, token_url = (*addresses, "", "")[:2]
+        is_pattern = DATA_CENTER in root
+        settings = dict(vendor.settings)
+        if root and not is_pattern:
+            settings["inventory_base_url"] = root
+        centers = {}
+        for name in names:
+            own = {"base_url": root.replace(DATA_CENTER, name)} if is_pattern else {}
+            url = token_url.replace(DATA_CENTER, name) or vendor.token_url_of(name)
+            # Only this question can correct an address.
+            credential = {"oauth": {**OAUTH, "token_url": url}} if url else {"authtoken": "-"}
+            trial = {"inventory_data_centers": {name: {**own, **credential}}}
+            check_settings({**REST, **self.table, **settings, **trial})
+            centers[name] = (own, url)
+        self.table |= {**settings, "inventory_data_centers": {}}
+        print(textwrap.fill(vendor.advice, 100))
+        return centers
 
     def _data_center(self, name: str, own: Table, token_url: str) -> Sequence[Organization]:
         """Ask for a data center's credential. Return the organizations that it gives access to."""
@@ -304,20 +326,6 @@ def _url() -> bool:
     )
     print(f"\nThis link creates the app:\n{link_of(url, is_socket=not url)}\n\n{APP_ADVICE}")
     return not url
-
-
-def _inventory() -> tuple[Vendor, list[str], list[str]] | None:
-    """Return the inventory service's vendor, addresses and data centers."""
-    question = (
-        "Enter the Zoho Inventory data centers, separated by spaces, such as com eu (leave empty to"
-        " skip; for another vendor, enter its URL, then its token URL if it has one, then its data"
-        " centers)"
-    )
-    vendor, addresses, words = _vendor(_read(7, question), "zoho", ZOHO)
-    names = [word.casefold() for word in words]
-    if not set(names) <= set(DATA_CENTERS) or (addresses and not names):
-        raise SettingsError([f"Enter data centers from this list: {' '.join(DATA_CENTERS)}."])
-    return (vendor, addresses, names) if names else None
 
 
 def _vendor(text: str, name: str, usual: Vendor) -> tuple[Vendor, list[str], list[str]]:

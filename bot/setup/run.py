@@ -53,7 +53,7 @@ def set_up(answers: Path | None, out: Path, environment: Mapping[str, str]) -> i
         for problem in error.problems:
             print(f"  {on_one_line(problem)}", file=sys.stderr)
         return NOT_WRITTEN
-    except (KeyboardInterrupt, EOFError):
+    except (KeyboardInterrupt, EOFError, UnicodeDecodeError):
         print(f"\nSetup was stopped, so {out} was not written.", file=sys.stderr)
         return NOT_WRITTEN
     clean = redactor_of(settings).clean
@@ -96,9 +96,12 @@ def _require_writable(out: Path) -> None:
 
     Check this before exchanging a code, because a code works only once.
     """
-    folder = out.resolve().parent
+    target = Path(os.path.realpath(out))
+    folder = target.parent
     is_shared = folder.is_dir() and folder.stat().st_mode & stat.S_IWOTH
-    if out.is_dir() or is_shared or not os.access(folder, os.W_OK):
+    # A folder, a device or a pipe would be replaced. A link to itself leads to none of them.
+    is_odd = os.path.lexists(target) and not target.is_file()
+    if is_odd or is_shared or not os.access(folder, os.W_OK):
         problem = (
             f"{out} can't be written, or every user can write to its folder. Use --out with a file"
             " in another folder."

@@ -282,6 +282,14 @@ def test_default_file_is_read_unless_another_user_wrote_it(path, monkeypatch):
     assert find_sources({}).table == ({"port": 3001} if path.stat().st_uid == 0 else {})
 
 
+def test_default_link_that_leads_nowhere_is_not_ignored(path, monkeypatch):
+    # Without the file's policies, a request could need fewer approvals than before.
+    monkeypatch.chdir(path.parent)
+    path.symlink_to("missing.toml")
+    with pytest.raises(SettingsError, match="can't be read: No such file"):
+        find_sources({})
+
+
 def test_a_folder_that_the_user_cannot_look_into_has_no_default_file(path, monkeypatch):
     # Such as /root, after `sudo -u gatehouse`.
     def denied(*_: object, **__: object) -> None:

@@ -196,8 +196,8 @@ async def test_each_way_to_fail_has_a_sentence_and_no_secret(
     )
 
 
-async def test_empty_fields_for_an_error_are_no_error(bench: Bench, services: FakeServices) -> None:
-    empty = {"error": "", "error_description": ""}
+async def test_empty_fields_are_as_good_as_none(bench: Bench, services: FakeServices) -> None:
+    empty = {"error": "", "error_description": "", "refresh_token": ""}
     services.post(TOKEN_URL, payload={"access_token": "one", **empty})
     assert (await a_credential(bench).sign()).token == "one"
 

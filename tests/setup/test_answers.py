@@ -1,5 +1,6 @@
 """`gatehouse setup --answers` writes a settings file, and reports each wrong answer."""
 
+import os
 import re
 import stat
 import tomllib
@@ -256,6 +257,30 @@ async def test_one_refused_code_loses_no_other(place):
     assert (status, "in: code was rejected" in said) == (1, True), said
     (center,) = settings_in(place).inventory_data_centers.values()
     assert center.oauth.refresh_token.get_secret_value() == "demo-refresh-eu"
+
+
+async def test_what_names_a_refused_data_center_is_left_out_with_it(place):
+    eu = place.answers["inventory_data_centers"]["eu"]
+    other = {"authtoken": "demo-wrong", "base_url": place.services.inventory_url("in")}
+    code = {**eu, "oauth": {**eu["oauth"], "code": "demo-used"}}
+    code["base_url"] = place.services.inventory_url("jp")
+    place.set("inventory_data_centers", {"eu": eu, "in": other, "jp": code})
+    place.set("inventory_plans", {"eu/1": "premium", "in/1": "premium", "jp/1": "premium"})
+    client = {"token_sha256": "0" * 64, "organizations": ["eu/1", "jp/1"]}
+    place.set("gateway_clients", {"script": client})
+    status, said = await place.set_up()
+    assert (status, "gateway_clients → script: it needs the data center jp." in said) == (1, True)
+    settings = settings_in(place)
+    assert [*settings.inventory_plans] == ["eu/1"]
+    assert not settings.gateway_clients
+
+
+@pytest.mark.parametrize("prepare", [os.mkfifo, lambda out: out.symlink_to(out.name)])
+async def test_only_a_file_is_replaced(place, prepare):
+    prepare(place.out)
+    status, said = await place.set_up()
+    assert (status, "gatehouse.toml can't be written" in said) == (2, True), said
+    assert not place.out.is_file()
 
 
 async def test_workspace_without_user_groups_can_be_set_up(place):

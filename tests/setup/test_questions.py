@@ -137,18 +137,18 @@ async def test_a_person_at_a_terminal_gets_a_checked_file(place):
     assert {stat.S_IMODE(file.stat().st_mode) for file in place.folder.iterdir()} == {0o600}
 
 
-async def test_skipped_after_a_refusal_is_not_written(place):
+async def test_what_cannot_be_right_is_asked_again_and_what_was_refused_can_be_skipped(place):
     base_url = f"{place.services.url}/{{data_center}}/inventory/v1"
     async with Terminal(place) as terminal:
         for question, *answers in (
             ("(1 of 12)", "https://bot.example.com"),
-            ("(2 of 12) Paste the Bot", "xoxb-sandbox"),
+            ("(2 of 12) Paste the Bot", "xoxp-user-token", "xoxb-sandbox"),
             ("(2 of 12) Paste the Signing", "sandbox-signing-secret"),
             ("(3 of 12)", "", ""),
             ("(4 of 12)", "otto"),
             ("(5 of 12)", ""),
             ("(6 of 12)", "@ada"),
-            ("(7 of 12)", f"zoho {base_url} eu"),
+            ("(7 of 12)", "http://api.example.com/v1 eu", f"zoho {base_url} eu"),
             ("(8 of 12) eu: Enter the client ID", ""),
             ("(8 of 12) eu: Enter the authtoken", "demo-wrong"),
             ("(8 of 12) eu: Enter the client ID", ""),
