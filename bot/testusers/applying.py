@@ -232,13 +232,14 @@ class Run:
         """
         taken = {person.spelling for request in work.approved for person in request.left}
         there = {*listed}
-        missing = [one for one in self.access if one not in there and one not in taken]
+        absent = [one for one in self.access if one not in there]
         unknown = [identity for identity in listed if identity not in self.access]
-        spellings = stored_spellings(missing, unknown)
+        spellings = stored_spellings(absent, unknown)
+        missing = [one for one in absent if one not in spellings and one not in taken]
         is_a_minute = bool(self.recent) and self.recent[0].at + GONE <= self.at
-        was_there = {*spellings}.union(*(one.identities for one in self.recent))
+        was_there = set[str]().union(*(one.identities for one in self.recent))
         gone = [one for one in missing if is_a_minute and one not in was_there]
-        self.has_missing = len(gone) + len(spellings) < len(missing)
+        self.has_missing = len(gone) < len(missing)
         # Somebody may have emptied a long list, so all requests are loaded at once.
         ids = {self.access[one].request_id for one in (*gone, *spellings)}
         work.add(await store.requests_with(work.tx, ids))
@@ -258,16 +259,15 @@ class Run:
         """
         review = review_now(self.bot, request, work.at, current)
         if not review.is_over:
-            if not review.news:
-                request = replace(request, people=review.request.people)
-                work.put(request)
-                return request
+            accepted = review
             # A change without approval gets a card only after its first attempts.
-            if request.requested.without_approval and request.attempts.retried_by is None:
-                return request
-            decided_at = request.round.decided_at or work.at
-            decided = review_now(self.bot, request, decided_at, current)
-            if not decided.news or decided.is_over:
+            has_card = not request.requested.without_approval or bool(request.attempts.retried_by)
+            if review.news and has_card:
+                decided_at = request.round.decided_at or work.at
+                accepted = review_now(self.bot, request, decided_at, current)
+            if not (accepted.news and has_card):
+                request = replace(request, people=accepted.request.people)
+                work.put(request)
                 return request
         if request.has_effect:
             reason = " ".join((*review.news, FOR_THE_REST))

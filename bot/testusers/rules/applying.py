@@ -211,7 +211,8 @@ class Waiting:
     def ready(self) -> list[Request]:
         """The requests that are due for their next attempt.
 
-        If several requests affect the same person, the later ones wait for the first to finish.
+        If several requests affect the same person, the later ones wait for the first to finish,
+        and are compared with what it has changed.
         """
         taken, due = set[str](), list[Request]()
         for request in self.requests:
@@ -219,8 +220,7 @@ class Waiting:
             is_due = (request.attempts.retry_at or self.at) <= self.at
             if is_due and taken.isdisjoint(people):
                 due.append(request)
-            else:
-                taken |= people
+            taken |= people
         return due
 
     @property

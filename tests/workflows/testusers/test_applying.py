@@ -29,7 +29,7 @@ from bot.testusers.messages import notes
 from bot.testusers.messages.card import Surroundings, act_buttons, card
 from bot.testusers.rules.people import Over
 from tests.conftest import BOTH
-from tests.support.testusers import ADA, WELCOME, World, made, wanted
+from tests.support.testusers import ADA, ADAM, WELCOME, World, made, wanted
 
 
 def timed_out() -> ServiceTimeout:
@@ -432,6 +432,44 @@ async def test_two_spellings_of_one_person_are_one_access(world):
     assert world.service.lists[WELCOME] == ["whatsapp:bob"]
     await world.pass_time(HOUR + 1)
     assert world.service.lists[WELCOME] == ["whatsapp:bob"]
+
+
+async def test_two_approved_spellings_of_one_person_are_one_entry(world):
+    requests = [await world.ask(f"add welcome {typed}") for typed in ("chat:Bob +1", "chat:bob +2")]
+    for request in requests:
+        await world.decide(Act.APPROVE, request)
+        world.clock.advance(1)
+    await world.look()
+    assert world.service.lists[WELCOME] == ["chat:Bob", "+1", "+2"]
+    assert [await state(world, request) for request in requests] == [State.APPLIED] * 2
+
+
+async def test_of_two_approved_requests_the_later_shortens_no_access_unasked(world):
+    requests = [await world.ask(f"add welcome +1{end}") for end in ("", " for 1h")]
+    for request in requests:
+        await world.decide(Act.APPROVE, request)
+        world.clock.advance(1)
+    await world.look()
+    assert await ends(world) == {"+1": None}
+    assert "shortens the access" in " ".join((await world.stored(requests[1])).round.news)
+
+
+async def test_a_change_without_approval_adds_no_second_spelling(world):
+    request = await world.ask("add welcome chat:Bob now because fire", ADAM)
+    world.service.lists[WELCOME] = ["chat:bob"]
+    await world.look()
+    assert world.service.lists[WELCOME] == ["chat:bob"]
+    assert await state(world, request) is State.APPLIED
+
+
+async def test_who_is_respelled_after_the_approval_has_no_access_once_removed(world):
+    await world.applied("add welcome chat:Bob")
+    await world.pass_time(90)
+    removal = await world.ask("remove welcome chat:Bob")
+    await world.decide(Act.APPROVE, removal)
+    world.service.lists[WELCOME] = ["chat:bob"]
+    await world.look()
+    assert (world.service.lists[WELCOME], await ends(world)) == ([], {})
 
 
 async def test_an_end_and_an_addition_of_two_spellings_never_block_the_flow(world):
