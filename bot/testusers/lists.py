@@ -6,6 +6,7 @@ from datetime import datetime
 
 from bot.flows.client import read_current
 from bot.flows.rules.flows import Flow
+from bot.flows.rules.identities import stored_spellings
 from bot.flows.rules.lists import CONFIRMED
 from bot.testusers import store
 from bot.testusers.parts import Parts
@@ -52,9 +53,11 @@ async def read_list(bot: Parts, flow: Flow) -> ReadList:
         recent, post = await store.recent_lists(tx, flow.key, at - CONFIRMED)
     in_doubt = post.change.identities if post else ()
     listed = await read_current(bot.flows.service(), flow, recent, in_doubt)
-    if not access.keys() <= {*listed}:
+    if missing := access.keys() - {*listed}:
         async with bot.database.transaction() as tx:
             await put_apply_job(tx, flow)
+        spellings = stored_spellings(missing, {*listed} - access.keys())
+        access = {spellings.get(one, one): given for one, given in access.items()}
     if post is None:
         return ReadList(listed, access, at, recent[-1].id if recent else 0)
     arriving = post.change.spelled(post.spellings_on(listed)).additions

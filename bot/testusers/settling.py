@@ -6,7 +6,7 @@ from datetime import datetime
 
 from bot.approvals.rules import State, can_move
 from bot.flows.rules.flows import Flow
-from bot.flows.rules.identities import plain
+from bot.flows.rules.identities import plain, stored_spellings
 from bot.flows.rules.lists import Change, apply_change, difference
 from bot.flows.store import note_list
 from bot.store.audit_entry import BOT, AuditEntry
@@ -125,6 +125,9 @@ class Settling(Work):
             result = replace(result, size_before=before, size_after=after)
         request = replace(request.with_left(people), result=result, attempts=attempts)
         if outside is not None:
+            # The service may store entries in its own spelling, which is nobody's edit.
+            respelled = stored_spellings(outside.removals, outside.additions)
+            outside = outside.without({*respelled, *respelled.values()})
             result = replace(result, applied_at=at, outside=outside)
             attempts = attempts.cleared()
             request = replace(request, state=State.APPLIED, result=result, attempts=attempts)

@@ -119,6 +119,21 @@ async def test_new_spelling_of_the_service_is_the_identity(world, monkeypatch):
     assert world.flow.identities == []
 
 
+async def test_new_spelling_that_only_the_list_shows_is_the_identity(world, monkeypatch):
+    def store(_request, state, sid, sent):
+        state.flows[sid].identities = [one.lower() for one in sent]
+        return json_answer({"sid": sid, "test_users": sent})
+
+    monkeypatch.setattr(flow_service, "_store", store)
+    world.flow.identities[:] = ["Kim@example.com"]
+    waiting = await world.asked("add welcome +1")
+    await world.applied("add welcome Jane@Example.com for 2h")
+    listed = (await world.ask(OTTO, "/testusers", "list welcome")).all_text
+    assert "`jane@example.com` · until" in listed
+    await world.approve(waiting, "Applied")
+    assert "Someone else" not in waiting.all_text
+
+
 def storing(monkeypatch, form) -> None:
     """Make the flow service apply `form` to each identity before storing it."""
     real = flow_service._store

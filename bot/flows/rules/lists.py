@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 
+from bot.flows.rules.identities import Spellings
+
 CONFIRMED = timedelta(seconds=60)
 """For this long after a change is confirmed, a list without the change counts as outdated."""
 
@@ -112,13 +114,15 @@ def own_changes(lists: Sequence[FlowList]) -> Iterator[Change]:
 def is_before(recent: Sequence[FlowList], in_doubt: Collection[str], listed: Sequence[str]) -> bool:
     """Return True if a list may be older than one of the bot's changes in the `recent` lists.
 
-    Such a list shows none of the net effect of that change and all later ones. People in a POST
-    in doubt are ignored, because that POST may have reverted the changes.
+    Such a list shows none of the net effect of that change and all later ones. It may spell added
+    people differently. People in a POST in doubt are ignored, because that POST may have reverted
+    the changes.
     """
-    there, net = {*listed}, NO_CHANGE
+    there, people, net = {*listed}, Spellings(listed), NO_CHANGE
     for change in own_changes(recent):
         net = change.then(net)
         expected = net.without(in_doubt)
-        if not expected.is_empty and expected.shown_in(there).is_empty:
+        is_shown = any(map(people.of, expected.additions)) or {*expected.removals} - there
+        if not expected.is_empty and not is_shown:
             return True
     return False
