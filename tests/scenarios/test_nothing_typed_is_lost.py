@@ -61,7 +61,7 @@ ONE = {"Flow": "welcome", "Change": "add", "Identities": "+15557001"}
         ("add welcome +15557001 until eod", {**ONE, "For": "until eod"}),
         ("add welcome +15557001 for 2 hiurs", {**ONE, "For": "for 2 hiurs"}),
         ("add welcome +15557001 for 1h for 2h", {**ONE, "For": "1h for 2h"}),
-        ("add welcome +15557001 from friday", {**ONE, "For": "from friday"}),
+        ("add welcome +15557001 from friday", {**ONE, "Identities": "+15557001\nfrom\nfriday"}),
         ("add welcome +15557001 because demo for 2h", {**ONE, "Reason": "demo for 2h"}),
         ("add welcome +15557001 +15557001", {**ONE, "Identities": "+15557001\n+15557001"}),
         ("add welcome +15557001 @nobody", {**ONE, "Identities": "+15557001\n@nobody"}),
