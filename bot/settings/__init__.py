@@ -112,30 +112,25 @@ def _wrong_value(sources: Sources, error: ErrorDetails) -> str:
     name, *parts = [str(part) for part in error["loc"] if part != "[key]"]
     if name not in Settings.model_fields:
         return _unknown(sources, name)
-    if parts and name in sources.table and _is_moved(name, *parts):
-        table = ".".join(map(_printed, (name, *parts[:-1])))
+    *table, key = (name, *parts)
+    is_setting = key.lower() in Settings.model_fields
+    if table and name in sources.table and is_setting and key not in keys_in(*table):
         return (
-            f"{parts[-1].upper()}{sources.place} is in the table [{table}]. Move it above the"
-            f" first table (example: {in_toml(parts[-1].lower())})"
+            f"{key.upper()}{sources.place} is in the table [{'.'.join(map(_printed, table))}]. Move"
+            f" it above the first table (example: {in_toml(key.lower())})"
         )
     value = error.get("input")
     problem = WORDS.get(error["type"]) or re.sub(
         "^(Input|String|Value) should( be)?", r"must\2", error["msg"].removeprefix("Value error, ")
     )
     if problem == UNKNOWN_KEY:
-        problem += f".{_closest(parts[-1], keys_in(name, *parts[:-1]))}"
+        problem += f".{_closest(key, keys_in(*table))}"
         if (center := ".".join(parts)) in DATA_CENTERS:
             problem = f'is not a known key. Write "{center}" in quotes'
     elif error["loc"][-1] != "[key]" and _may_show(name, parts, value):
         problem = f"“{value}” {problem}"
     where = f"{' → '.join(map(_printed, parts))}: " if parts else ""
     return _line(sources, name, f"{where}{problem}")
-
-
-def _is_moved(*place: str) -> bool:
-    """Return True if a key of a table is no key there, but the name of a setting."""
-    *table, key = place
-    return key.lower() in Settings.model_fields and key not in keys_in(*table)
 
 
 def _may_show(name: str, parts: Sequence[str], value: object) -> bool:
