@@ -32,7 +32,7 @@ from bot.services.errors import (
     ServiceTimeout,
     ServiceUnreachable,
 )
-from bot.testusers.rules.people import Access, Did, RequestPerson, Wants, change_of
+from bot.testusers.rules.people import Access, Did, Effect, RequestPerson, Wants, change_of
 from bot.testusers.rules.requests import Request
 
 IN_DOUBT = timedelta(seconds=60)
@@ -179,7 +179,7 @@ def wishes_at(request: Request, at: datetime) -> list[RequestPerson]:
         if not person.is_late_at(at):
             wishes.append(person)
         elif request.undo_of:
-            wishes.append(replace(person, wants=Wants.REMOVE))
+            wishes.append(replace(person, wants=Wants.REMOVE, shown=Effect.REMOVE))
         else:
             wishes.append(replace(person, did=Did.LATE, did_at=at))
     return wishes

@@ -455,7 +455,7 @@ async def test_of_two_approved_requests_the_later_shortens_no_access_unasked(wor
 
 
 async def test_a_change_without_approval_adds_no_second_spelling(world):
-    request = await world.ask("add welcome chat:Bob now because fire", ADAM)
+    request = await world.ask("add welcome chat:Bob for 2h now because fire", ADAM)
     world.service.lists[WELCOME] = ["chat:bob"]
     await world.look()
     assert world.service.lists[WELCOME] == ["chat:bob"]

@@ -112,6 +112,15 @@ async def test_an_undo_restores_an_end_that_was_set_after_the_request(world):
     assert world.service.lists[WELCOME] == []
 
 
+async def test_an_undo_that_waits_until_the_earlier_end_says_that_it_removes(world):
+    await world.applied("add welcome +1 for 2h")
+    inverse = (await undo(world, await world.applied("add welcome +1 for 5h"))).request
+    await world.decide(Act.APPROVE, inverse)
+    world.clock.advance(7200)
+    await world.work()
+    assert [one.shown for one in (await world.stored(inverse)).people] == [Effect.REMOVE]
+
+
 async def test_a_change_is_undone_once_unless_the_undo_is_given_up(world):
     request = await world.applied("add welcome +1")
     inverse = (await undo(world, request)).request
