@@ -112,7 +112,7 @@ class Gateway:
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Return the response to a request without revealing tracebacks or credentials."""
-        if request.raw_path.partition("?")[0] == HEALTH and request.method == "GET":
+        if request.raw_path.partition("?")[0] == HEALTH and request.method in {"GET", "HEAD"}:
             return web.Response(text="ok", headers=answers.OWN)
         seen = Seen()
         try:

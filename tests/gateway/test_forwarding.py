@@ -343,7 +343,8 @@ async def test_configured_organization_is_named_by_a_call_that_names_none(sqlite
 
 
 async def test_healthz_needs_no_token(gateway):
-    assert await gateway.status("/healthz", None) == 200
+    for method in ("GET", "HEAD"):
+        assert await gateway.status("/healthz", None, method=method) == 200
 
 
 async def test_gateway_is_not_on_the_port_of_slack(gateway):
