@@ -134,19 +134,27 @@ Limit = Annotated[Number, Field(ge=1)]
 Hours = Annotated[float, Field(gt=0, lt=24 * 366)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 Alias = Annotated[
-    str, like(r"(?!\*$)[^\s\"',]{1,50}", "must be a name without spaces, quotes and commas")
+    str,
+    like(
+        r"(?!\*$)[^\s\"',]{1,50}",
+        "must be a name of up to 50 characters without spaces, quotes and commas",
+    ),
 ]
 # The first part of a path at the gateway.
 OTHER_PATHS = ("testusers", "healthz")
+SHORT_NAME = like(
+    "[a-z0-9-]{1,40}", "must be a name of up to 40 lowercase letters, digits and hyphens"
+)
+ClientName = Annotated[str, SHORT_NAME]
 ApiName = Annotated[
     str,
-    like("[a-z][a-z0-9-]{0,39}", "must be a name of lowercase letters, digits and hyphens"),
+    like("[a-z].*", "must begin with a lowercase letter"),
+    SHORT_NAME,
     like(
         f"(?!({'|'.join(map(re.escape, (*DATA_CENTERS, *OTHER_PATHS)))})$).*",
         "can't be the name of a data center, testusers or healthz",
     ),
 ]
-ClientName = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")]
 ProxyAddress = Annotated[SecretStr, AfterValidator(_proxy_address)]
 DatabaseUrl = Annotated[SecretStr, AfterValidator(_database_address)]
 HeaderTemplate = Annotated[str, like(r".*\{token\}.*", "must contain {token}")]

@@ -111,7 +111,7 @@ MISTAKES = [
     ("FLOW_BASE_URL", "http://flows.example.com", "must start with https://"),
     ("FLOW_FORM_FIELD", "test users", "doesn't look like the example"),
     ("FLOW_ALIASES", '{"welcome": "FW12"}', "welcome: “FW12” doesn't look like the example"),
-    ("FLOW_ALIASES", f'{{"two words": "{SID}"}}', "two words: must be a name without spaces"),
+    ("FLOW_ALIASES", f'{{"two words": "{SID}"}}', "two words: must be a name of up to 50"),
     ("FLOW_ALIASES", f'{{"*": "{SID}"}}', "*: must be a name"),
     ("FLOW_POLICIES", '{"nowhere": {}}', "refers to “nowhere”, which is neither"),
     ("FLOW_POLICIES", f'{{"{SID}": {{"approvers": []}}}}', "approvers: must not be empty"),
