@@ -271,6 +271,8 @@ class _Questions:
             " its address first)"
         )
         vendor, addresses, words = _vendor(_read(10, question), "twilio", TWILIO)
+        if addresses and not words:
+            raise SettingsError(["Enter the account SID too, after the address."])
         if not words:
             return None
         settings = {

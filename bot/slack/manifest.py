@@ -49,7 +49,7 @@ def app_manifest(url: str | None, *, socket: bool) -> dict[str, Any]:
     endpoint = ""
     if not socket:
         try:
-            address = URL(url or "")
+            address = URL((url or "").strip())
         except ValueError:
             address = URL()
         is_odd = address.user or address.query_string or address.fragment or not address.host

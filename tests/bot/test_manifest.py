@@ -63,7 +63,7 @@ def test_the_file_in_the_repository_is_the_same_text() -> None:
     assert yaml.safe_load(text) == app_manifest(PLACEHOLDER_URL, socket=False)
 
 
-@pytest.mark.parametrize("end", ["", "/", "/slack/events"])
+@pytest.mark.parametrize("end", ["", "/", "/slack/events", "/ "])
 def test_every_address_is_the_one_path_of_the_bot(end: str) -> None:
     text = manifest_text(f"https://bot.example.org/behind/a/proxy{end}", socket=False)
     addresses = set(re.findall(r'https://[^\s"]+', text))
