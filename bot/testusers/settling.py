@@ -127,7 +127,8 @@ class Settling(Work):
         if outside is not None:
             # The service may store entries in its own spelling, which is nobody's edit.
             respelled = stored_spellings(outside.removals, outside.additions)
-            outside = outside.without({*respelled, *respelled.values()})
+            asked = [person.spelling for person in request.people]
+            outside = outside.without([*respelled, *respelled.values(), *asked])
             result = replace(result, applied_at=at, outside=outside)
             attempts = attempts.cleared()
             request = replace(request, state=State.APPLIED, result=result, attempts=attempts)

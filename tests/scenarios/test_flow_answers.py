@@ -126,7 +126,7 @@ async def test_new_spelling_that_only_the_list_shows_is_the_identity(world, monk
 
     monkeypatch.setattr(flow_service, "_store", store)
     world.flow.identities[:] = ["Kim@example.com"]
-    waiting = await world.asked("add welcome +1")
+    waiting = await world.asked("remove welcome Kim@example.com")
     await world.applied("add welcome Jane@Example.com for 2h")
     listed = (await world.ask(OTTO, "/testusers", "list welcome")).all_text
     assert "`jane@example.com` · until" in listed

@@ -159,7 +159,6 @@ def make_plan(
         wishes = [wish for wish in wishes_at(request, at) if wish.is_open]
         current = apply_change(current, change_of(wishes))
         outside = outside_edits([one for one in lists if one.id >= request.list_id])
-        outside = outside.without([person.spelling for person in request.people])
         steps.append(Step(request.id, outside))
     ended = tuple(access.spelling for access in over)
     current = apply_change(current, Change(removals=ended))
