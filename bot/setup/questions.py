@@ -153,8 +153,9 @@ class _Questions:
 
     def _take_credential(self, subject: str, settings: Table, check: Check) -> Listed:
         """Keep a credential, in exchange for its code if it has one, unless it's refused."""
+        problems = exchange_codes({**self.table, **settings})
         self.refused.add(subject)
-        if problems := exchange_codes({**self.table, **settings}):
+        if problems:
             raise SettingsError(problems)
         listed = self._take(settings, check, REFUSED)
         self.refused.remove(subject)

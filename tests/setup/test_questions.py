@@ -153,7 +153,7 @@ async def test_what_cannot_be_right_is_asked_again_and_what_was_refused_can_be_s
             ("(8 of 12) eu: Enter the authtoken", "demo-wrong"),
             ("(8 of 12) eu: Enter the client ID", ""),
             ("(8 of 12) eu: Enter the authtoken", ""),
-            ("(10 of 12) Enter the Twilio", place.services.url, f"{place.services.url} AC1"),
+            ("(10 of 12) Enter the Twilio", place.services.url, f"{place.services.url}/v2 AC1"),
             ("(10 of 12) Enter the auth token", "wrong"),
             ("(10 of 12) Enter the Twilio", ""),
             ("(12 of 12)", place.services.url, "SG.wrong", "", ""),
@@ -161,6 +161,7 @@ async def test_what_cannot_be_right_is_asked_again_and_what_was_refused_can_be_s
             await terminal.answer(question, *answers)
         await terminal.until("email was refused.")
         assert await terminal.process.wait() == 1
+        assert "flow was refused." not in terminal.shown
     settings = settings_in(place)
     assert not settings.inventory_data_centers
     assert settings.missing_for("flow") == SERVICES["flow"]
