@@ -65,8 +65,10 @@ async def role_url() -> AsyncIterator[str]:
 
 
 @pytest.mark.postgres
-async def test_postgresql_backup_is_restored_after_a_kill(role_url, tmp_path):
-    needs("bash", "psql", "pg_dump")
+async def test_postgresql_backup_is_restored_after_a_kill(role_url, tmp_path, monkeypatch):
+    # PostgreSQL's programs may be in a folder that isn't in PATH.
+    programs = Path(needs("pg_dump", "psql", "bash")).parent
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     name = urlsplit(role_url).username or ""
     back_up, restore = backup_steps.commands("PostgreSQL")[0], backup_steps.restore_of(name)
     async with running_fleet(role_url, 2) as fleet:
