@@ -218,6 +218,16 @@ def test_a_list_that_shows_none_of_a_change_of_our_own_is_older() -> None:
     assert not is_before(history, ("a", "b"), ("a",))
 
 
+def test_a_spelling_that_was_removed_does_not_show_that_another_was_added() -> None:
+    history = [
+        FlowList(1, NOW, ("bob",), is_own=False),
+        FlowList(2, NOW, (), is_own=True),
+        FlowList(3, NOW, ("BOB", "kim"), is_own=True),
+    ]
+    assert is_before(history, (), ("bob",))
+    assert not is_before(history, (), ("Bob", "kim"))
+
+
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)
 OTTO = Who("U0OTTO", "Otto")

@@ -122,7 +122,10 @@ def is_before(recent: Sequence[FlowList], in_doubt: Collection[str], listed: Seq
     for change in own_changes(recent):
         net = change.then(net)
         expected = net.without(in_doubt)
-        is_shown = any(map(people.of, expected.additions)) or {*expected.removals} - there
-        if not expected.is_empty and not is_shown:
+        # A spelling that a change removed shows nothing of it.
+        shown = {*expected.removals} - there
+        for identity in expected.additions:
+            shown |= {*people.of(identity)} - {*expected.removals}
+        if not expected.is_empty and not shown:
             return True
     return False
