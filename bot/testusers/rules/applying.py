@@ -12,7 +12,7 @@ from http import HTTPStatus
 
 from bot.approvals.rules import State
 from bot.errors import GatehouseError, NotConfigured
-from bot.flows.rules.identities import plain, stored_spellings
+from bot.flows.rules.identities import Spellings, plain, stored_spellings
 from bot.flows.rules.lists import (
     Change,
     FlowList,
@@ -83,12 +83,13 @@ class ListChangePlan:
     ) -> Mapping[str, str]:
         """Map each added identity that the list spells differently to the list's spelling.
 
-        An entry that was on the list before the change is never such a spelling. In the answer to
-        the plan's own POST (`is_answer`), one unknown entry in place of one missing identity is its
-        spelling, however different it looks.
+        An entry whose person was on the list before the change is never such a spelling. In the
+        answer to the plan's own POST (`is_answer`), one unknown entry in place of one missing
+        identity is its spelling, however different it looks.
         """
         missing = [identity for identity in self.change.additions if identity not in listed]
-        new = self.unknown_in(listed, {})
+        before = Spellings(self.before.identities)
+        new = [one for one in self.unknown_in(listed, {}) if not before.of(one)]
         if is_answer and len(missing) == len(new) == 1:
             return {missing[0]: new[0]}
         return stored_spellings(missing, new)

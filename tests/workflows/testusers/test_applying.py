@@ -265,6 +265,19 @@ def buttons(request) -> list[dict]:
     return act_buttons(request, *Act)
 
 
+async def test_a_dropped_identity_is_not_taken_for_somebody_whom_the_service_respelled(world):
+    def respell_and_drop(identities: list[str]) -> list[str]:
+        identities[:] = ["chat:zoe"]
+        return list(identities)
+
+    await world.applied("add welcome chat:Zoe")
+    world.service.answers = respell_and_drop
+    request = await world.approved("add welcome +1 for 1h")
+    await world.look()
+    assert await ends(world) == {"chat:Zoe": None}
+    assert (await world.stored(request)).state is State.FAILED
+
+
 async def test_part_in_the_answer_counts_though_an_old_list_follows(world):
     world.service.store_without("+3")
     await world.approved("add welcome +1 +2 +3 for 2h")
