@@ -6,7 +6,7 @@ from datetime import datetime
 
 from bot.approvals.rules import State, can_move
 from bot.flows.rules.flows import Flow
-from bot.flows.rules.identities import plain, stored_spellings
+from bot.flows.rules.identities import plain
 from bot.flows.rules.lists import Change, apply_change, difference
 from bot.flows.store import note_list
 from bot.store.audit_entry import BOT, AuditEntry
@@ -126,9 +126,7 @@ class Settling(Work):
         request = replace(request.with_left(people), result=result, attempts=attempts)
         if outside is not None:
             # The service may store entries in its own spelling, which is nobody's edit.
-            respelled = stored_spellings(outside.removals, outside.additions)
-            asked = [person.spelling for person in request.people]
-            outside = outside.without([*respelled, *respelled.values(), *asked])
+            outside = outside.of_people.without([person.spelling for person in request.people])
             result = replace(result, applied_at=at, outside=outside)
             attempts = attempts.cleared()
             request = replace(request, state=State.APPLIED, result=result, attempts=attempts)

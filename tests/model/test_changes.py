@@ -226,6 +226,8 @@ def test_a_spelling_that_was_removed_does_not_show_that_another_was_added() -> N
     ]
     assert is_before(history, (), ("bob",))
     assert not is_before(history, (), ("Bob", "kim"))
+    # Here, the older list has the same people.
+    assert not is_before([*history[:2], FlowList(3, NOW, ("BOB",), is_own=True)], (), ("bob",))
 
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from bot.flows.rules.identities import Spellings
+from bot.flows.rules.identities import Spellings, stored_spellings
 
 CONFIRMED = timedelta(seconds=60)
 """For this long after a change is confirmed, a list without the change counts as outdated."""
@@ -47,6 +47,12 @@ class Change:
             tuple(identity for identity in self.additions if identity not in identities),
             tuple(identity for identity in self.removals if identity not in identities),
         )
+
+    @property
+    def of_people(self) -> "Change":
+        """The change without people who are only spelled differently after it."""
+        respelled = stored_spellings(self.removals, self.additions)
+        return self.without([*respelled, *respelled.values()])
 
     def shown_in(self, listed: Collection[str]) -> "Change":
         """Return the part of the change that a list already shows."""
@@ -121,11 +127,8 @@ def is_before(recent: Sequence[FlowList], in_doubt: Collection[str], listed: Seq
     there, people, net = {*listed}, Spellings(listed), NO_CHANGE
     for change in own_changes(recent):
         net = change.then(net)
-        expected = net.without(in_doubt)
-        # A spelling that a change removed shows nothing of it.
-        shown = {*expected.removals} - there
-        for identity in expected.additions:
-            shown |= {*people.of(identity)} - {*expected.removals}
-        if not expected.is_empty and not shown:
+        expected = net.without(in_doubt).of_people
+        is_shown = any(map(people.of, expected.additions)) or {*expected.removals} - there
+        if not expected.is_empty and not is_shown:
             return True
     return False
