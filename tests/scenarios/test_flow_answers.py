@@ -119,12 +119,18 @@ async def test_new_spelling_of_the_service_is_the_identity(world, monkeypatch):
     assert world.flow.identities == []
 
 
-async def test_new_spelling_that_only_the_list_shows_is_the_identity(world, monkeypatch):
+def respelling_on_the_list(monkeypatch) -> None:
+    """Make the flow service answer with what was sent, and store it in lower case."""
+
     def store(_request, state, sid, sent):
         state.flows[sid].identities = [one.lower() for one in sent]
         return json_answer({"sid": sid, "test_users": sent})
 
     monkeypatch.setattr(flow_service, "_store", store)
+
+
+async def test_new_spelling_that_only_the_list_shows_is_the_identity(world, monkeypatch):
+    respelling_on_the_list(monkeypatch)
     world.flow.identities[:] = ["Kim@example.com"]
     waiting = await world.asked("remove welcome Kim@example.com")
     await world.applied("add welcome Jane@Example.com for 2h")
@@ -132,6 +138,18 @@ async def test_new_spelling_that_only_the_list_shows_is_the_identity(world, monk
     assert "`jane@example.com` · until" in listed
     await world.approve(waiting, "Applied")
     assert "Someone else" not in waiting.all_text
+
+
+async def test_list_without_somebody_whose_removal_is_in_doubt_is_shown(world, monkeypatch):
+    respelling_on_the_list(monkeypatch)
+    await world.applied("add welcome Jane@Example.com")
+    message = await world.asked("remove welcome Jane@Example.com")
+    post = fault(world, FaultKind.HOLD, "POST", after_work=True, times=1)
+    await world.slack.click(ADA, message, "Approve")
+    await world.services.state.until(lambda: post.struck)
+    listed = (await world.ask(OTTO, "/testusers", "list welcome")).all_text
+    assert "no test users" in listed
+    post.lift()
 
 
 def storing(monkeypatch, form) -> None:

@@ -124,10 +124,10 @@ def is_before(recent: Sequence[FlowList], in_doubt: Collection[str], listed: Seq
     people differently. People in a POST in doubt are ignored, because that POST may have reverted
     the changes.
     """
-    there, people, net = {*listed}, Spellings(listed), NO_CHANGE
+    there, people, doubted, net = {*listed}, Spellings(listed), Spellings(in_doubt), NO_CHANGE
     for change in own_changes(recent):
         net = change.then(net)
-        expected = net.without(in_doubt).of_people
+        expected = net.without([one for one in net.identities if doubted.of(one)]).of_people
         is_shown = any(map(people.of, expected.additions)) or {*expected.removals} - there
         if not expected.is_empty and not is_shown:
             return True
