@@ -22,6 +22,7 @@ from bot.store import jobs
 from bot.store.engine import Transaction
 from bot.store.job_loop import Kind, Lease
 from bot.store.jobs import Job
+from bot.store.types import EPOCH
 from bot.tasks import SingleFlight
 from bot.testusers import store
 from bot.testusers.messages.pages import grouped
@@ -40,8 +41,8 @@ ENDING_WITHIN = timedelta(hours=24)
 
 async def redraw(tx: Transaction, slack_user_id: str, delay: timedelta = MOMENT) -> None:
     """Schedule a job that publishes the person's tab, by default with the result of a click."""
-    due_at = await tx.now() + delay
-    await jobs.put(tx, Job(f"{PUBLISH}:{slack_user_id}", PUBLISH, slack_user_id, due_at))
+    job = Job(f"{PUBLISH}:{slack_user_id}", PUBLISH, slack_user_id, EPOCH)
+    await jobs.put_after(tx, job, delay)
 
 
 @dataclass

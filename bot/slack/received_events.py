@@ -5,12 +5,16 @@ behind a load balancer. Slack also redelivers events that aren't acknowledged in
 """
 
 import hashlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from functools import cache
 
 from sqlalchemy import ColumnElement, delete
 from sqlalchemy.dialects.postgresql import Insert
+from sqlalchemy.exc import IntegrityError
 
+from bot.errors import Replayed
 from bot.ops.current_delivery import current_digest
 from bot.slack.tables import received_events
 from bot.store.engine import Database, Transaction, insert_into, remove_some
@@ -32,13 +36,15 @@ class ReceivedEvents:
 
     async def take(self) -> bool:
         """Record the current Slack request, and return True if it's new."""
-        async with self._database.autocommit() as tx:
-            return await take(tx)
+        digest = current_digest()
+        return not digest or await self.claim(f"{SIGNATURE}{digest}")
 
     async def claim(self, event_id: str) -> bool:
         """Record an event, and return True if it's new."""
         async with self._database.autocommit() as tx:
-            return await _claim(tx, event_id)
+            new = {"event_id": event_id, **tx.clock_parameters}
+            recorded = await tx.connection.execute(_recording_once(tx.clock), new)
+            return recorded.rowcount == 1
 
     async def release(self, event_id: str) -> None:
         """Forget an event, so that it can be claimed again."""
@@ -47,22 +53,35 @@ class ReceivedEvents:
             await tx.connection.execute(delete(received_events).where(claimed))
 
 
-async def take(tx: Transaction) -> bool:
-    """Record the current Slack request in a transaction, and return True if it's new."""
+@asynccontextmanager
+async def taking_in(database: Database) -> AsyncIterator[Transaction]:
+    """Yield a transaction that also records the current Slack request.
+
+    The record needs no round trip of its own, because it fails if it's the second of its kind.
+
+    Raises:
+        Replayed: The request has already been recorded, so nothing is stored.
+    """
     digest = current_digest()
-    return not digest or await _claim(tx, f"{SIGNATURE}{digest}")
+    try:
+        async with database.transaction() as tx:
+            if digest:
+                new = {"event_id": f"{SIGNATURE}{digest}", **tx.clock_parameters}
+                await tx.write(_recording(tx.clock), new)
+            yield tx
+    except IntegrityError as error:
+        raise Replayed from error
 
 
-async def _claim(tx: Transaction, event_id: str) -> bool:
-    new = {"event_id": event_id, **tx.clock_parameters}
-    recorded = await tx.connection.execute(_recording(tx.clock), new)
-    return recorded.rowcount == 1
-
-
-# The statement is built only once, because building it takes longer than executing it.
+# Statements are built only once, because building them takes longer than executing them.
 @cache
 def _recording(clock: ColumnElement[float]) -> Insert:
-    return insert_into(received_events).values(received_at=clock).on_conflict_do_nothing()
+    return insert_into(received_events).values(received_at=clock)
+
+
+@cache
+def _recording_once(clock: ColumnElement[float]) -> Insert:
+    return _recording(clock).on_conflict_do_nothing()
 
 
 async def is_due(tx: Transaction, what: str) -> bool:

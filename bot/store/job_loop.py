@@ -4,14 +4,16 @@ import asyncio
 import itertools
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from contextvars import Context
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
+from psycopg.errors import DivisionByZero
+from sqlalchemy.exc import DataError
 
 from bot.errors import DatabaseUnavailable, GatehouseError
 from bot.ops.clock import Clock, since_boot
@@ -67,6 +69,29 @@ class Lease:
         """True if the lease was claimed or renewed so recently that it needn't be renewed."""
         return self.since_boot() - self.held_at <= NEW_SECONDS
 
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        """Yield a transaction that fails if it has called `require` and the lease is lost.
+
+        Raises:
+            LeaseLost: The lease is lost, so nothing is stored.
+        """
+        try:
+            async with self.database.transaction() as tx:
+                yield tx
+        except DataError as error:
+            if not isinstance(error.orig, DivisionByZero):
+                raise
+            raise self._lost() from error
+
+    async def require(self, tx: Transaction) -> None:
+        """Renew the lease at the end of a `transaction`, in the same round trip as the commit."""
+        if tx.is_postgres:
+            self.held_at = self.since_boot()
+            await jobs.renew_or_fail(tx, self.owner, self.job.key)
+        else:
+            await self.hold(tx)
+
     async def confirm(self) -> None:
         """Renew the lease before an action that must happen only once, or raise LeaseLost."""
         async with self.database.transaction() as tx:
@@ -79,8 +104,11 @@ class Lease:
         """
         before = self.since_boot()
         if not await jobs.renew(tx, self.owner, self.job.key):
-            raise LeaseLost(f"The lease on {self.job.key} was lost.")
+            raise self._lost()
         self.held_at = before
+
+    def _lost(self) -> LeaseLost:
+        return LeaseLost(f"The lease on {self.job.key} was lost.")
 
     async def finish(self, tx: Transaction, outcome: "Outcome" = None) -> None:
         """End the run together with the transaction's other changes, as if it returned `outcome`.

@@ -15,6 +15,7 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
+    Select,
     Update,
     bindparam,
     case,
@@ -24,9 +25,11 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.dialects.postgresql import Insert
 
 from bot.store.engine import Transaction, insert_into
 from bot.store.tables import jobs
+from bot.store.types import EpochSeconds
 
 LEASE_SECONDS = 20
 # After this many consecutive failures, the pauses between runs add up to about a minute.
@@ -81,6 +84,14 @@ _RELEASE = update(jobs).where(_MINE).values(owner=None, leased_until=None)
 
 
 @cache
+def _putting(clock: ColumnElement[float]) -> Insert:
+    """Return the statement that puts a job by the clock that the database reads in it."""
+    due_at = clock + bindparam("its_delay", type_=EpochSeconds)
+    new = _INSERT.values(due_at=due_at)
+    return new.on_conflict_do_update(index_elements=[jobs.c.key], set_=_AGAIN)
+
+
+@cache
 def _claiming(clock: ColumnElement[float], *, excludes: bool, newest_first: bool) -> Update:
     """Return the statement that claims due jobs. The database reads the clock in it."""
     is_free = jobs.c.leased_until.is_(None) | (jobs.c.leased_until <= clock)
@@ -113,6 +124,13 @@ def _renewing(clock: ColumnElement[float], *, skip_locked: bool) -> Update:
     return renewed.values(leased_until=clock + LEASE_SECONDS)
 
 
+@cache
+def _renewing_or_failing(clock: ColumnElement[float]) -> Select[Any]:
+    """Return a statement that divides by zero if there's no lease, so that no COMMIT follows it."""
+    renewed = _renewing(clock, skip_locked=False).returning(jobs.c.key).cte()
+    return select(1 // func.count()).select_from(renewed)
+
+
 def _new_row(job: Job) -> dict[str, Any]:
     return {**vars(job), "payload": dict(job.payload), "generation": 0, "tries": 0}
 
@@ -121,6 +139,17 @@ async def put(tx: Transaction, job: Job) -> None:
     """Add the job or replace the job with the same key, and reset the failure count."""
     await tx.write(_PUT, _new_row(job))
     tx.has_due_job |= job.due_at <= await tx.now()
+
+
+async def put_after(tx: Transaction, job: Job, delay: timedelta = timedelta(0)) -> None:
+    """Add the job like `put`, but let it be due after the delay. Its `due_at` doesn't count.
+
+    The database adds the delay to its own time, so a transaction needn't ask for the time first.
+    """
+    new = {**_new_row(job), "its_delay": delay.total_seconds(), **tx.clock_parameters}
+    del new["due_at"]
+    await tx.write(_putting(tx.clock), new)
+    tx.has_due_job |= not delay
 
 
 async def ensure(tx: Transaction, job: Job) -> bool:
@@ -174,6 +203,12 @@ async def renew(tx: Transaction, owner: str, key: str, *, skip_locked: bool = Fa
     parameters = {"its_owner": owner, "its_key": key, **tx.clock_parameters}
     renewed = await tx.connection.execute(statement, parameters)
     return renewed.rowcount > 0
+
+
+async def renew_or_fail(tx: Transaction, owner: str, key: str) -> None:
+    """Renew the lease on a job with the next statement, which fails if `owner` doesn't hold it."""
+    its = {"its_owner": owner, "its_key": key, **tx.clock_parameters}
+    await tx.write(_renewing_or_failing(tx.clock), its)
 
 
 async def finish(tx: Transaction, owner: str, job: Job, again: Again | None) -> bool:

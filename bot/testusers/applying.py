@@ -105,7 +105,7 @@ class Run:
         service = self.bot.flows.service()
         in_doubt = self.post.change.identities if self.post else ()
         listed = await read_current(service, self.flow, self.recent, in_doubt)
-        async with self.bot.database.transaction() as tx:
+        async with self.lease.transaction() as tx:
             # More requests may have been approved while the list was being read.
             work, plan = await self._begin(tx), None
             # The list from before a change looks the same as one in which a POST reverted it.
@@ -117,7 +117,7 @@ class Run:
             if plan is None:
                 await self._end(work)
             else:
-                await self.lease.hold(tx)
+                await self.lease.require(tx)
         return plan
 
     async def _replace_post(self, tx: Transaction, post: ListChangePlan | None) -> None:
@@ -149,7 +149,7 @@ class Run:
         spellings = plan.spellings_on(answered, is_answer=True)
         sent = [spellings.get(identity, identity) for identity in plan.after]
         is_as_sent = sorted(sent) == sorted(answered)
-        async with self.bot.database.transaction() as tx:
+        async with self.lease.transaction() as tx:
             await lock_flow(tx, self.flow.key)
             loaded = await self._concerned(tx, plan)
             work = Settling(self.bot, tx, await tx.now(), loaded, self.flow, self.access)
@@ -160,7 +160,7 @@ class Run:
             if is_as_sent:
                 await self._end(work)
             else:
-                await self.lease.hold(tx)
+                await self.lease.require(tx)
         if unknown := plan.unknown_in(answered, spellings):
             raise StoredOtherwise(answered, unknown)
         if not is_as_sent:
@@ -174,7 +174,7 @@ class Run:
         at = next_run(waiting, tries, error, has_missing=self.has_missing)
         self.again = Again(at, tries) if at else None
         # Nothing is stored if another process has taken over.
-        await self.lease.hold(work.tx)
+        await self.lease.require(work.tx)
         await self.lease.finish(work.tx, self.again)
 
     async def _plan(self, work: Settling, listed: tuple[str, ...]) -> ListChangePlan | None:
@@ -278,7 +278,7 @@ class Run:
 
     async def _note(self, plan: ListChangePlan | None, error: ServiceError | NotConfigured) -> None:
         """Record the failure for all affected requests and access, and for the POST."""
-        async with self.bot.database.transaction() as tx:
+        async with self.lease.transaction() as tx:
             work = await self._begin(tx)
             if plan is not None and self.post is not None:
                 await self._replace_post(tx, plan.in_doubt_after(error))

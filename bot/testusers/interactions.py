@@ -11,13 +11,14 @@ import structlog
 from pydantic import TypeAdapter
 
 from bot.approvals.rules import Act
-from bot.errors import DatabaseUnavailable, GatehouseError, Replayed, UnknownPerson
-from bot.slack import received_events
+from bot.errors import DatabaseUnavailable, GatehouseError, UnknownPerson
 from bot.slack.messages import ids, replies
 from bot.slack.messages.block_kit import Message
+from bot.slack.received_events import taking_in
 from bot.store import jobs
 from bot.store.job_loop import Lease, Outcome
 from bot.store.jobs import Again, Job
+from bot.store.types import EPOCH
 from bot.testusers.asking import undo
 from bot.testusers.deciding import Click, decide
 from bot.testusers.messages import notes
@@ -62,17 +63,15 @@ async def store_click(bot: Parts, interaction: StoredInteraction) -> None:
         DatabaseUnavailable: The click wasn't stored, so it won't be carried out.
         Replayed: The click has already been stored.
     """
-    async with bot.database.transaction() as tx:
-        if not await received_events.take(tx):
-            raise Replayed
+    async with taking_in(bot.database) as tx:
         job = Job(
             f"click:{bot.new_id()}",
             UNDO if interaction.act is Act.UNDO else INTERACTION,
             interaction.request_id[:255],
-            await tx.now(),
+            EPOCH,
             _STORED.dump_python(interaction, mode="json"),
         )
-        await jobs.put(tx, job)
+        await jobs.put_after(tx, job)
 
 
 async def run_click(bot: Parts, job: Job, lease: Lease) -> Outcome:

@@ -89,7 +89,7 @@ def counted(world: World, sent: list[str]) -> Iterator[Work]:
 
 
 @pytest.mark.parametrize("database_url", BOTH, indirect=True)
-async def test_a_request_takes_12_round_trips_and_an_approval_28(database_url, sent):
+async def test_a_request_takes_12_round_trips_and_an_approval_24(database_url, sent):
     async with empty_world(database_url, inventory_watch="off") as world:
         jobs, workspace = world.bot.jobs, world.slack.workspace
         await world.slack.until(lambda: not jobs._running)
@@ -106,5 +106,5 @@ async def test_a_request_takes_12_round_trips_and_an_approval_28(database_url, s
     assert add.round_trips <= 12
     assert add.statements <= 31
     assert approval.transactions <= 11
-    assert approval.round_trips <= 28
-    assert approval.statements <= 85
+    assert approval.round_trips <= 24
+    assert approval.statements <= 84

@@ -70,6 +70,7 @@ def lease_not_checked() -> None:
     """A process keeps working on a job after losing the lease."""
     Lease.confirm = _nothing  # type: ignore[method-assign]
     Lease.hold = _nothing  # type: ignore[method-assign]
+    Lease.require = _nothing  # type: ignore[method-assign]
     Lease.check = lambda _: None  # type: ignore[method-assign]
 
 
