@@ -18,9 +18,12 @@ from bot.checks.parts import CheckParts
 from bot.checks.rules import WRONG, Finding, Part, all_well, failed, well
 from bot.checks.services import email, flows, gateway, inventory
 from bot.checks.slack import app_token, channels, roles, slack_token
+from bot.configured import quota_terms
 from bot.errors import DatabaseReplaced
 from bot.ops.redaction import on_one_line
 from bot.ops.secrets import is_loopback
+from bot.organizations.rules import OrganizationKey
+from bot.quotas.rules.limits import LIMITS
 from bot.settings import Settings
 from bot.settings.model import revealed
 from bot.settings.sources import Sources
@@ -58,7 +61,7 @@ async def examine(settings: Settings) -> list[Finding]:
     """Run all checks and return the findings in report order."""
     async with checking(settings) as (parts, stored):
         slack = [*await slack_token(parts), *await app_token(parts)]
-        findings = [*signing_secret(settings), *slack]
+        findings = [*examine_settings(settings), *slack]
         # Without the bot's token, the other checks at Slack would fail in the same way.
         others = [channels, roles] if slack[0].is_well else []
         for check in (*others, inventory, flows, email, gateway):
@@ -78,18 +81,28 @@ def settings_file(settings: Settings, sources: Sources) -> Finding:
     return well("settings", f"Read from {file}.")
 
 
-def signing_secret(settings: Settings) -> list[Finding]:
-    """Return a finding if the signing secret has a form that Slack never uses."""
+def examine_settings(settings: Settings) -> list[Finding]:
+    """Run the checks that make no calls to other services, and return the findings."""
+    findings = []
+    for path, reserve in settings.inventory_reserve.items():
+        plan = quota_terms(settings).plan_of(OrganizationKey.of_path(path))
+        if reserve.day >= (day := LIMITS[plan].day or 0):
+            sentence = (
+                f"reserves {reserve.day:,} calls per day for “{path}”, but the {plan} plan allows"
+                f" only {day:,}, so Gatehouse makes only one call per day. Reserve fewer calls, or"
+                " set the right plan."
+            )
+            findings.append(Finding("INVENTORY_RESERVE", "reserve_too_large", sentence))
     secret = revealed(settings.slack_signing_secret) or ""
     is_real = not is_loopback(URL(settings.slack_api_url).host)
     form = SIGNING_SECRET if is_real else SIGNING_SECRET_OF_A_STAND_IN
-    if not secret or form.fullmatch(secret):
-        return []
-    sentence = (
-        "must be 32 hexadecimal digits. Copy the Signing Secret from the app's Basic Information"
-        " page."
-    )
-    return [Finding("SLACK_SIGNING_SECRET", "signing_secret_form", sentence)]
+    if secret and not form.fullmatch(secret):
+        sentence = (
+            "must be 32 hexadecimal digits. Copy the Signing Secret from the app's Basic"
+            " Information page."
+        )
+        findings.append(Finding("SLACK_SIGNING_SECRET", "signing_secret_form", sentence))
+    return findings
 
 
 def as_table(findings: Sequence[Finding]) -> str:

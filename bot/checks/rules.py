@@ -18,6 +18,7 @@ MARKS = {
     WELL: "ok",
     NOT_CONFIGURED: "SKIP",
     NOT_TRIED: "SKIP",
+    "reserve_too_large": "WARN",
     "settings_readable": "WARN",
 }
 # Slack didn't say whether there is a problem.

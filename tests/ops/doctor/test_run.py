@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from bot.check import as_table, examine, signing_secret
+from bot.check import as_table, examine, examine_settings
 from bot.checks.rules import Finding
 from bot.store.sqlite import file_id, process_lock
 from sandbox.services.faults import Fault as ServiceFault
@@ -428,6 +428,30 @@ async def test_every_missing_scope_is_named(site: Site) -> None:
     assert "chat:write" not in scopes
 
 
+@pytest.mark.parametrize(
+    ("reserve", "is_warned"),
+    [
+        ({"*": {"day": 1_000}}, True),
+        ({"*": {"minute": 99, "day": 999}}, False),
+        ({"eu/1": {"day": 2_000}}, True),
+        ({"eu/1": {"day": 1_999}}, False),
+        ({"*": {"day": 500}, "com/2": {"day": 3_000}}, True),
+    ],
+)
+def test_a_reserve_of_the_whole_day_is_a_warning(reserve, is_warned) -> None:
+    centers = {name: {"authtoken": "x"} for name in ("com", "eu")}
+    environment = {
+        **LEAST,
+        "INVENTORY_BASE_URL": "https://inventory.example.com/inventory/v1",
+        "INVENTORY_DATA_CENTERS": json.dumps(centers),
+        "INVENTORY_RESERVE": json.dumps(reserve),
+        "INVENTORY_PLANS": json.dumps({"eu/1": "standard", "com/1": "standard"}),
+    }
+    found = examine_settings(read_settings(environment))
+    assert [item.code for item in found] == (["reserve_too_large"] if is_warned else [])
+    assert all(item.is_well for item in found)
+
+
 async def test_an_unknown_approver_and_the_flow_without_approvers_are_both_named(site: Site):
     site.environment["FLOW_POLICIES"] = json.dumps({"welcome": {"approvers": ["U0NOBODY"]}})
     findings = await examine(read_settings(site.environment))
@@ -436,9 +460,9 @@ async def test_an_unknown_approver_and_the_flow_without_approvers_are_both_named
 
 
 def test_signing_secret_of_another_form_is_named() -> None:
-    assert signing_secret(read_settings(LEAST)) == []
+    assert examine_settings(read_settings(LEAST)) == []
     name = "SLACK_SIGNING_SECRET"
-    (found,) = signing_secret(read_settings({**LEAST, name: "hello-world-hello"}))
+    (found,) = examine_settings(read_settings({**LEAST, name: "hello-world-hello"}))
     assert (found.subject, found.code) == (name, "signing_secret_form")
 
 
