@@ -33,6 +33,10 @@ INTERACTION = "testusers.interaction"
 # Undo clicks have their own kind of job, because reading the list can take a long time.
 UNDO = "testusers.undo"
 READY_SECONDS = 0.5
+STORED = Message(
+    "Your click was saved, but then the database became unavailable. I'll process the click as"
+    " soon as the database is available again."
+)
 # The number of tries for a click while Slack is unavailable, and the seconds between tries.
 WHO_TRIES, WHO_SECONDS = 60, 10.0
 
@@ -79,7 +83,14 @@ async def run_click(bot: Parts, job: Job, lease: Lease) -> Outcome:
     if not bot.people.is_ready:
         return await bot.database.now() + timedelta(seconds=READY_SECONDS)
     interaction = _STORED.validate_python(job.payload)
-    message, outcome = await _answer(bot, interaction, job.key)
+    try:
+        message, outcome = await _answer(bot, interaction, job.key)
+    except DatabaseUnavailable as error:
+        # The job is repeated until the database is back. Only its first run says so.
+        waited = bot.clock.now() - job.due_at
+        if error.is_passing and waited < timedelta(seconds=jobs.LEASE_SECONDS):
+            await bot.replies.say(interaction.reply_to, STORED, to=interaction.slack_user_id)
+        raise
     is_told = True
     # A click on the Home tab has no URL to reply to. If all is well, the tab shows the result.
     if interaction.reply_to or outcome != "ok":
@@ -115,7 +126,6 @@ async def _answer(
             decided = await decide(bot, Click(person, act, shown, interaction.denial_reason))
             message = notes.decided(act, decided, reader_of(bot, person).show)
     except DatabaseUnavailable:
-        # The job is repeated until the database is back.
         raise
     except GatehouseError as error:
         message = replies.sorry(error)

@@ -234,3 +234,19 @@ async def test_click_is_retried_when_an_earlier_approver_is_unknown(database, cl
     world.slack.silent_about.clear()
     assert await clicks(job, lease) is None
     assert (await world.stored(request)).state is State.APPLYING
+
+
+async def test_person_is_told_once_that_a_click_waits_for_the_database(world, monkeypatch):
+    async def unavailable(*_: object) -> None:
+        raise DatabaseUnavailable
+
+    request = await world.ask("add welcome +1")
+    job = await kept(world, request)
+    monkeypatch.setattr("bot.testusers.interactions.decide", unavailable)
+    replies = FakeReplies()
+    for _ in range(3):
+        with pytest.raises(DatabaseUnavailable):
+            await clicks_of(world, replies)(job, Lease(world.database, "one", job))
+        world.clock.advance(jobs.LEASE_SECONDS + 1)
+    (said,) = replies.said
+    assert "Your click was saved" in said
