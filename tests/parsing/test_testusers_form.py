@@ -113,6 +113,7 @@ def test_a_form_requests_exactly_its_content(inputs: dict[str, Any], asked: Chan
         ({"lines": ("@team @other",)}, "lines", "Each identity needs a line of its own"),
         ({"lines": ("\ufffd@team",)}, "lines", "stands for a character that was lost"),
         ({"lines": ('"a\ufffd"',)}, "lines", "stands for a character that was lost"),
+        ({"reason": "a\ufffd"}, "reason", "stands for a character that was lost"),
         ({"reason": "demo for 2h"}, "reason", "ends in “for 2h”, but there's no end date"),
         ({"reason": "x" * 501}, "reason", "too long: it has 501 characters"),
     ],

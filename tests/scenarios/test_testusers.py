@@ -67,6 +67,8 @@ async def test_a_denial_without_a_reason_is_not_taken(world):
     view = await world.form(ADA)
     await world.slack.submit(ADA, view, {"Reason": " \n "})
     assert view.errors == {"testusers.reason": "Please give a reason."}
+    await world.slack.submit(ADA, view, {"Reason": "no \ud83d"})
+    assert "a character that was lost" in view.errors["testusers.reason"]
     assert "Approve or deny?" in message.all_text
     await world.slack.submit(ADA, view, {"Reason": "not now"})
     await world.shows(message, "not now")

@@ -23,7 +23,15 @@ from bot.errors import UsageError
 from bot.slack.parse import Word, asks_for_help, rest_of_line, unknown, words_of
 from bot.spelling import closest, folded, one_line
 from bot.testusers.parse.form import FOR_CHARACTERS, ChangeKind, Prefilled
-from bot.testusers.parse.identities import KEYWORDS, PRESET, is_person, lines_of, read_lines
+from bot.testusers.parse.identities import (
+    KEYWORDS,
+    LOST,
+    PRESET,
+    REPLACEMENT,
+    is_person,
+    lines_of,
+    read_lines,
+)
 from bot.testusers.rules.requests import MAX_REASON_CHARS
 
 PRESET_ACTIONS = ("save", "delete")
@@ -179,7 +187,7 @@ def reason_problem(reason: str) -> str | None:
             f"The reason is too long: it has {len(reason):,} characters. A reason can have at most"
             f" {MAX_REASON_CHARS} characters."
         )
-    return None
+    return LOST if REPLACEMENT in reason else None
 
 
 def _end_in_reason(form: Prefilled) -> str:

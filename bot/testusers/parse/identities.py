@@ -16,6 +16,7 @@ PRESET = re.compile(r"@([A-Za-z0-9][A-Za-z0-9._-]{0,39})")
 MOST_DIGITS = 15
 # Stands for a character that was lost or can't be seen.
 REPLACEMENT = "\ufffd"
+LOST = f"“{REPLACEMENT}” stands for a character that was lost. Please retype it."
 # The number of words, and of characters of each word, that an error names.
 WORDS_NAMED = 10
 NAME_CHARACTERS = 80
@@ -137,7 +138,7 @@ def read_lines(lines: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...], 
     if odd:
         problems.append(_unclear(odd))
     elif REPLACEMENT in "".join(lines):
-        problems.append(f"“{REPLACEMENT}” stands for a character that was lost. Please retype it.")
+        problems.append(LOST)
     elif not problems and (identities or not presets):
         problems.append(identities_problem(identities) or "")
     return tuple(identities), tuple(dict.fromkeys(presets)), " ".join(problems)
