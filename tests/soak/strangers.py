@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -69,13 +70,15 @@ async def strangers(
             assert slowest <= latest, found
 
         left = []
-        for _ in range(2):
+        # On a busy machine, more are read at once in one burst than in another. What isn't freed at
+        # all is more after each burst.
+        for _ in range(3):
             await burst(hang_up, ports["Slack"], counts.hang_ups, counts.hang_ups)
             await acknowledgement(fleet)
             left.append(resident_mib(process))
         found[f"MiB after each {counts.hang_ups} senders that hung up"] = [*map(round, left)]
         assert max(left) <= MOST_MIB, found
-        assert left[1] <= left[0] + MORE_MIB, found
+        assert min(after - before for before, after in pairwise(left)) <= MORE_MIB, found
         assert not fleet.tracebacks, fleet.tracebacks[0]
     return found
 
