@@ -9,7 +9,7 @@ from bot.app import gatehouse
 from bot.approvals.rules import AutomaticRule, FlowPolicy
 from bot.approvals.times import spell_duration
 from bot.errors import SlackError, UnknownPerson
-from bot.flows.rules.flows import Flow, find_flow
+from bot.flows.rules import Flow, find_flow
 from bot.ops.redaction import on_one_line
 from bot.permissions import Permission
 from bot.settings import Settings, SettingsError

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from bot.errors import NotConfigured, NotFound
 from bot.flows.client import FlowClient
-from bot.flows.rules.flows import Flow, find_flow
+from bot.flows.rules import Flow, find_flow
 from bot.spelling import closest
 
 FLOWS_NAMED = 20

@@ -9,8 +9,7 @@ from http import HTTPStatus
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr
 from yarl import URL
 
-from bot.flows.rules.flows import Flow
-from bot.flows.rules.lists import FlowList, is_before
+from bot.flows.rules import Flow, FlowList, is_before
 from bot.services.calls import ServiceCall
 from bot.services.credentials import basic
 from bot.services.errors import ResponseUnreadable, model_in, wrong_form

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, func, select
 
-from bot.flows.rules.lists import FlowList
+from bot.flows.rules import FlowList
 from bot.flows.tables import flow_lists
 from bot.store.engine import Transaction, serialise
 

@@ -16,9 +16,7 @@ import structlog
 from bot.approvals.rules import State
 from bot.errors import GatehouseError, NotConfigured
 from bot.flows.client import read_current
-from bot.flows.rules.flows import Flow
-from bot.flows.rules.identities import stored_spellings
-from bot.flows.rules.lists import CONFIRMED, FlowList, is_before
+from bot.flows.rules import CONFIRMED, Flow, FlowList, is_before, stored_spellings
 from bot.flows.store import add_list, lists_from, lock_flow
 from bot.services.errors import ResponseUnreadable, ServiceError
 from bot.store.audit_entry import BOT, AuditEntry

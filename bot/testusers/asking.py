@@ -15,8 +15,7 @@ from bot.approvals.rules import (
     rule_id,
 )
 from bot.errors import Conflict, Refused
-from bot.flows.rules.flows import Flow, find_flow
-from bot.flows.rules.identities import identities_problem, plain
+from bot.flows.rules import Flow, find_flow, identities_problem, plain
 from bot.flows.store import lock_flow, see_list
 from bot.permissions import Permission, Person
 from bot.store.audit_entry import BOT

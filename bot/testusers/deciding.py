@@ -21,8 +21,7 @@ from bot.testusers.parse.form import ShownRequest
 from bot.testusers.parts import Parts, policy_of
 from bot.testusers.reading import reader_of
 from bot.testusers.rules.applying import FOR_THE_REST
-from bot.testusers.rules.requests import Approval, Request, Who
-from bot.testusers.rules.review import Review
+from bot.testusers.rules.requests import Approval, Request, Review, Who
 from bot.testusers.work import Work, current_list, review_now, write_card
 
 STILL_CHECKING = (

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from bot.flows.client import read_current
-from bot.flows.rules.flows import Flow
-from bot.flows.rules.identities import stored_spellings
-from bot.flows.rules.lists import CONFIRMED
+from bot.flows.rules import CONFIRMED, Flow, stored_spellings
 from bot.testusers import store
 from bot.testusers.parts import Parts
 from bot.testusers.rules.people import Access, CurrentList

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bot.approvals.rules import FlowRules
 from bot.flows.aliases import Flows
-from bot.flows.rules.flows import Flow
+from bot.flows.rules import Flow
 from bot.metrics import Metrics
 from bot.ops.clock import Clock
 from bot.settings import Settings

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from sqlalchemy import delete, select
 
 from bot.errors import NotFound
-from bot.flows.rules.identities import plain
+from bot.flows.rules import plain
 from bot.permissions import Permission, Person
 from bot.store import audit
 from bot.store.audit_entry import AuditEntry

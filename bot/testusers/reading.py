@@ -10,8 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from bot.approvals.rules import Act, State
 from bot.errors import DatabaseUnavailable, NotConfigured
-from bot.flows.rules.flows import Flow, is_flow_sid
-from bot.flows.rules.identities import mask
+from bot.flows.rules import Flow, is_flow_sid, mask
 from bot.permissions import Permission, Person
 from bot.services.errors import ServiceError
 from bot.slack.messages import block_kit

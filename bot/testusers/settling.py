@@ -5,9 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from bot.approvals.rules import State, can_move
-from bot.flows.rules.flows import Flow
-from bot.flows.rules.identities import plain
-from bot.flows.rules.lists import Change, apply_change, difference
+from bot.flows.rules import Change, Flow, apply_change, difference, plain
 from bot.flows.store import note_list
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction

@@ -27,9 +27,7 @@ from sqlalchemy import (
 )
 
 from bot.approvals.rules import OVER, State
-from bot.flows.rules.flows import Flow
-from bot.flows.rules.identities import plain
-from bot.flows.rules.lists import FlowList
+from bot.flows.rules import Flow, FlowList, plain
 from bot.flows.store import FLOW, last_before, list_of
 from bot.flows.tables import flow_lists
 from bot.store import outbox

@@ -11,8 +11,7 @@ from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage
 from bot.testusers import store
 from bot.testusers.parts import Parts, policy_of
-from bot.testusers.rules.requests import Request
-from bot.testusers.rules.review import review
+from bot.testusers.rules.requests import Request, review
 from bot.testusers.work import Timer, Work, current_list, put_timer, timer_of, write_card
 
 ESCALATION, ENDING, REMINDER = "testusers.escalation", "testusers.ending", "testusers.reminder"

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy.dialects.postgresql import Insert
 
 from bot.approvals.rules import State, can_move
-from bot.flows.rules.flows import Flow
+from bot.flows.rules import Flow
 from bot.store import audit, jobs, outbox
 from bot.store.audit_entry import BOT, AuditEntry
 from bot.store.engine import Transaction, insert_into
@@ -23,8 +23,7 @@ from bot.store.outbox import OutboxMessage
 from bot.testusers import store
 from bot.testusers.parts import Parts, policy_of
 from bot.testusers.rules.people import CurrentList, Over
-from bot.testusers.rules.requests import THE_BOT, Request
-from bot.testusers.rules.review import Review, reconsidered, review
+from bot.testusers.rules.requests import THE_BOT, Request, Review, reconsidered, review
 from bot.testusers.tables import request_people, requests
 
 APPLY, TIMER = "testusers.apply", "testusers.timer"

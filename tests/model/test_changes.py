@@ -8,23 +8,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.approvals.rules import State
-from bot.flows.rules.flows import Flow, find_flow, is_flow_sid
-from bot.flows.rules.identities import (
-    Spellings,
-    identities_problem,
-    identity_problem,
-    mask,
-    plain,
-    stored_spellings,
-)
-from bot.flows.rules.lists import (
+from bot.flows.rules import (
     Change,
+    Flow,
     FlowList,
+    Spellings,
     apply_change,
     difference,
+    find_flow,
+    identities_problem,
+    identity_problem,
     is_before,
+    is_flow_sid,
+    mask,
     outside_edits,
     own_changes,
+    plain,
+    stored_spellings,
 )
 from bot.services.errors import (
     PermissionMissing,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bot.approvals.times import LocalTime
 from bot.errors import UsageError
-from bot.flows.rules.identities import plain
+from bot.flows.rules import plain
 from bot.spelling import DOUBLE_QUOTES, SINGLE_QUOTES
 from bot.testusers.parse.command import (
     ChangeRequest,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.flows.rules.identities import identity_problem
+from bot.flows.rules import identity_problem
 from bot.spelling import DOUBLE_QUOTES, SINGLE_QUOTES
 from bot.testusers.parse.command import ChangeRequest, parse_form
 from bot.testusers.parse.form import Prefilled, as_line, moment

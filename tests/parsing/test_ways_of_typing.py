@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.errors import UsageError
-from bot.flows.rules.identities import identities_problem
+from bot.flows.rules import identities_problem
 from bot.slack.parse import escaped
 from bot.testusers.parse.command import ChangeRequest, Subcommand, parse_form, parse_testusers
 from bot.testusers.parse.form import Prefilled, as_line

@@ -6,9 +6,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import strategies as st
 
 from bot.approvals.rules import State
-from bot.flows.rules.flows import Flow
-from bot.flows.rules.identities import identities_problem, plain
-from bot.flows.rules.lists import Change
+from bot.flows.rules import Change, Flow, identities_problem, plain
 from bot.testusers.messages.phrases import in_full
 from bot.testusers.rules.people import Did, Over, RequestPerson
 from bot.testusers.rules.requests import (

@@ -11,7 +11,7 @@ from typing import Any
 from bot.approvals.rules import Act, State
 from bot.errors import SlackUnreachable
 from bot.flows.aliases import Flows
-from bot.flows.rules.lists import Change
+from bot.flows.rules import Change
 from bot.permissions import Person, Policy, Role
 from bot.services.errors import ServiceError, ServiceRefused, ServiceTimeout, ServiceUnreachable
 from bot.slack.people import People

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.approvals.rules import Act, State
-from bot.flows.rules.identities import identities_problem
-from bot.flows.rules.lists import Change
+from bot.flows.rules import Change, identities_problem
 from bot.slack.messages.paging import FIRST, Page
 from bot.testusers.messages import notes, pages
 from bot.testusers.messages.card import Surroundings, card

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bot.approvals.rules import MOVES, OVER, Act, State
-from bot.flows.rules.flows import Flow
+from bot.flows.rules import Flow
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import (
     MESSAGE_CHARACTERS,

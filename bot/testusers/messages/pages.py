@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from bot.approvals.rules import Act
-from bot.flows.rules.flows import Flow
+from bot.flows.rules import Flow
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import MESSAGE_CHARACTERS, Message, SlackBlock
 from bot.slack.messages.paging import Page, Wanted

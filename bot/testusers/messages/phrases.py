@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from bot.approvals.rules import ApprovedByRule, State
-from bot.flows.rules.flows import Flow
-from bot.flows.rules.identities import mask
+from bot.flows.rules import Flow, mask
 from bot.permissions import EVERY_FULL_MEMBER
 from bot.slack.messages import text
 from bot.slack.messages.block_kit import SlackBlock

@@ -7,7 +7,7 @@ other word is refused, however it was sent.
 import re
 from collections.abc import Sequence
 
-from bot.flows.rules.identities import identities_problem
+from bot.flows.rules import identities_problem
 from bot.slack.parse import Word, escaped, read_words, recover
 from bot.spelling import DOUBLE_QUOTES, LONG_DASHES, SINGLE_QUOTES, folded, tidy_identity
 

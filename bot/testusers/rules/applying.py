@@ -12,13 +12,15 @@ from http import HTTPStatus
 
 from bot.approvals.rules import State
 from bot.errors import GatehouseError, NotConfigured
-from bot.flows.rules.identities import Spellings, plain, stored_spellings
-from bot.flows.rules.lists import (
+from bot.flows.rules import (
     Change,
     FlowList,
+    Spellings,
     apply_change,
     difference,
     outside_edits,
+    plain,
+    stored_spellings,
 )
 from bot.services.errors import (
     CredentialsRefused,

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from bot.flows.rules.identities import Spellings
-from bot.flows.rules.lists import Change
+from bot.flows.rules import Change, Spellings
 
 
 class Wants(StrEnum):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from bot.errors import SlackRateLimited, SlackUnreachable
-from bot.flows.rules.lists import difference
+from bot.flows.rules import difference
 from bot.services.errors import ServiceFailed, ServiceRefused, ServiceTimeout
 from bot.slack.messages.block_kit import Message
 from tests.simulation.days.loop import PROCESS, SimulationLoop

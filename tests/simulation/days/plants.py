@@ -31,7 +31,7 @@ from bot.store.job_loop import Lease
 from bot.tasks import Flights
 from bot.testusers import applying, deciding, store
 from bot.testusers.rules.applying import Waiting
-from bot.testusers.rules.review import review
+from bot.testusers.rules.requests import review
 from tests.simulation.days.processes import Server
 
 PLANTS: dict[str, Callable[[], None]] = {}

@@ -11,7 +11,7 @@ from sqlalchemy import event
 
 from bot.approvals.rules import Act, State
 from bot.errors import Conflict
-from bot.flows.rules.lists import CONFIRMED, Change, own_changes
+from bot.flows.rules import CONFIRMED, Change, own_changes
 from bot.services.errors import (
     CredentialsRefused,
     PermissionMissing,

@@ -9,8 +9,7 @@ import pytest
 from bot.approvals.rules import Act, FlowPolicy, State
 from bot.errors import Conflict, NotFound, Refused
 from bot.explain import explain
-from bot.flows.rules.flows import Flow
-from bot.flows.rules.lists import Change
+from bot.flows.rules import Change, Flow
 from bot.permissions import Role
 from bot.store import audit
 from bot.store.engine import Database

@@ -9,7 +9,7 @@ import pytest
 
 from bot.approvals.rules import Act, State
 from bot.errors import DatabaseUnavailable
-from bot.flows.rules.lists import CONFIRMED
+from bot.flows.rules import CONFIRMED
 from bot.slack.messages.block_kit import Message
 from bot.store import audit, jobs, outbox
 from bot.store.job_loop import Lease, Runner

@@ -4,7 +4,7 @@ import pytest
 
 from bot.approvals.rules import Act, FlowPolicy, State
 from bot.errors import Conflict
-from bot.flows.rules.lists import Change
+from bot.flows.rules import Change
 from bot.services.errors import ResponseUnreadable, ServiceFailed, ServiceRefused, ServiceTimeout
 from bot.slack.messages.paging import Wanted
 from bot.store.outbox import OutboxMessage

@@ -1,1 +1,0 @@
-"""Pure functions about flows, identities and lists."""
