@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from http import HTTPStatus
 from typing import cast
-from urllib.parse import quote_plus, unquote_plus
+from urllib.parse import unquote_plus, urlencode
 
 import aiohttp
 from aiohttp import web
@@ -139,7 +139,7 @@ class Forwarder:
             turn = self.turns.call(call.key, call.client, call.wait_seconds, gone, write)
             async with turn as permit:
                 seen.waited = clock.monotonic() - began
-                if is_gone(request):
+                if gone():
                     service = call.service.service
                     raise ServiceUnreachable(service, ClientGone.sentence, sent=False)
                 answer, content = await self._exchange(call, body, permit, seen)
@@ -159,14 +159,12 @@ class Forwarder:
             # A late token leaves the call less time, because its place is counted from now on.
             async with limited(service, TOTAL_SECONDS):
                 signed = await credential.sign()
-                params = signed.params.items()
-                added = (f"{quote_plus(key)}={quote_plus(value)}" for key, value in params)
                 passed = "&".join(
                     part
                     for part in call.url.raw_query_string.split("&")
                     if unquote_plus(part.partition("=")[0]) not in signed.params
                 )
-                query = "&".join(filter(None, (passed, *added)))
+                query = "&".join(filter(None, (passed, urlencode(signed.params))))
                 url = URL(f"{call.url.with_query(None)}{'?' if query else ''}{query}", encoded=True)
                 ours = {name.casefold() for name in signed.headers}
                 kept = [header for header in call.headers if header[0].casefold() not in ours]
@@ -184,7 +182,7 @@ class Forwarder:
                     told = ReportedLimits.from_headers(response.headers) if is_told else None
                     await permit.responded(told)
                     answer, content, failure = await self._read(
-                        call, permit, response, signed, seen
+                        service, permit, response, signed, seen
                     )
             # The client handles redirects and 304s itself.
             seen.outcome = "ok" if isinstance(failure, Redirected | None) else failure.outcome
@@ -206,7 +204,7 @@ class Forwarder:
 
     async def _read(
         self,
-        call: GatewayCall,
+        service: ServiceCall,
         permit: Permit,
         response: aiohttp.ClientResponse,
         signed: Signed,
@@ -218,24 +216,24 @@ class Forwarder:
         if status < HTTPStatus.OK:
             # Data after a 101 isn't HTTP, and no client requested another protocol.
             response.close()
-            sentence = f"{call.service.subject} tried to switch to another protocol."
-            raise ResponseUnreadable(call.service.service, sentence)
-        failure = failure_of_status(call.service, status, told, b"", self.redactor)
-        has_body = call.method != "HEAD" and status not in _WITHOUT_BODY
+            sentence = f"{service.subject} tried to switch to another protocol."
+            raise ResponseUnreadable(service.service, sentence)
+        failure = failure_of_status(service, status, told, b"", self.redactor)
+        has_body = service.method != "HEAD" and status not in _WITHOUT_BODY
         data = b""
         if isinstance(failure, RateLimited):
             await permit.refused(failure)
             try:
                 async with asyncio.timeout(REFUSAL_SECONDS):
-                    data = unpacked(call.service, response, await body_of(call.service, response))
+                    data = unpacked(service, response, await body_of(service, response))
             except (aiohttp.ClientError, OSError, ServiceError):
                 return message(status, failure.sentence), b"", failure
             # The body has the code.
-            failure = failure_of_status(call.service, status, told, data, self.redactor)
+            failure = failure_of_status(service, status, told, data, self.redactor)
             await permit.refused(cast("RateLimited", failure))
         elif has_body:
-            body = await body_of(call.service, response, partial(self._hold, seen))
-            data = unpacked(call.service, response, body)
+            body = await body_of(service, response, partial(self._hold, seen))
+            data = unpacked(service, response, body)
             if len(data) > LARGE_BYTES:
                 self._held[seen] = len(data)
                 self._let_go.set()

@@ -78,8 +78,8 @@ class Gateway:
         self.metrics.expect_gateway(self.clients, access)
         self._paths = {center: access[center].root.raw_path for center in access}
         self._running: Counter[str] = Counter()
-        # The client of each request with a large body.
-        self._large: dict[Seen, str] = {}
+        # The requests with a large body.
+        self._large: set[Seen] = set()
         self._idle = asyncio.Event()
         self._idle.set()
         # The time of the next decline that isn't delayed, for each client.
@@ -173,7 +173,7 @@ class Gateway:
                 await self._hold_back(seen.client, began)
             raise
         finally:
-            self._large.pop(seen, None)
+            self._large.discard(seen)
 
     @contextmanager
     def _opened(self, name: str) -> Iterator[None]:
@@ -192,7 +192,7 @@ class Gateway:
 
     def _take_place(self, seen: Seen) -> None:
         """Count a large body, or raise GatewayRefusal if too many are already held."""
-        held = list(self._large.values())
+        held = [other.client for other in self._large]
         if len(held) >= MOST_LARGE or held.count(seen.client) >= MOST_LARGE_OF_ONE:
             raise GatewayRefusal(
                 HTTPStatus.SERVICE_UNAVAILABLE,
@@ -200,7 +200,7 @@ class Gateway:
                 f"Gatehouse holds at most {MOST_LARGE} large request bodies at once, and"
                 f" {MOST_LARGE_OF_ONE} of one client. Wait for some of them to finish.",
             )
-        self._large[seen] = seen.client
+        self._large.add(seen)
 
     async def _hold_back(self, client: str, began: float) -> None:
         """Delay the response if the client keeps retrying and the request hasn't already waited."""

@@ -68,7 +68,7 @@ class _Waiter:
     client: str
     deadline: float
     is_gone: Callable[[], bool]
-    granted: "asyncio.Future[Reservation]"
+    granted: "asyncio.Future[Reservation]" = field(default_factory=asyncio.Future)
     decline: _Decline | None = None
 
     def fail(self, error: Exception) -> None:
@@ -117,15 +117,15 @@ class Turns:
         # Nobody but clients calls other APIs, so nothing is kept for people.
         cause = CallCause(GATEWAY, background=not key.is_api, client=client, write=write)
         request = CallRequest(key, cause, self.guard.terms, self._shares.get(client, 1.0))
-        granted: asyncio.Future[Reservation] = asyncio.get_running_loop().create_future()
+        waiter = _Waiter(request, client, deadline, is_gone)
         line = self._lines.get(key)
         if line is None:
             line = self._lines[key] = _Line(key)
             self.guard.tasks.start(self._serve(line), f"turns {key}")
-        line.waiters.append(_Waiter(request, client, deadline, is_gone, granted))
+        line.waiters.append(waiter)
         line.changed.set()
         # If this task is canceled just after the grant, the unused reservation expires by itself.
-        reservation = await granted
+        reservation = await waiter.granted
         try:
             async with self.guard.granted(reservation) as call:
                 yield call
