@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 from typing import Any
 
@@ -91,14 +91,15 @@ async def lock(tx: Transaction, key: OrganizationKey) -> int:
 
     If there is no row, store one.
     """
-    its = {"data_center": key.data_center, "organization_id": key.organization_id}
-    stored = insert_into(organizations).values(its)
+    its = asdict(key)
     # Of a row that is there, nothing changes.
-    locked = stored.on_conflict_do_update(
-        index_elements=[*its], set_={"summed": organizations.c.summed}
+    locked = (
+        insert_into(organizations)
+        .values(its)
+        .on_conflict_do_update(index_elements=[*its], set_={"summed": organizations.c.summed})
+        .returning(organizations.c.id)
     )
-    result = await tx.connection.execute(locked.returning(organizations.c.id))
-    number: int = result.scalar_one()
+    number: int = await tx.connection.scalar(locked)
     return number
 
 
@@ -202,12 +203,9 @@ def blocks_of(row: Row[Any]) -> Blocks:
     return Blocks(BLOCKS.validate_python(row.blocks), row.probing_until)
 
 
-_HOUR_MICROSECONDS = HOUR_SECONDS * 1_000_000
-
-
 async def hours_since(tx: Transaction, account: Standing, since: float) -> list[HourOfCalls]:
     """Count the calls since the time `since` (at most 26 hours ago) by hour, kind, and caller."""
-    whole = literal(_HOUR_MICROSECONDS, BigInteger)
+    whole = literal(HOUR_SECONDS * 1_000_000, BigInteger)
     microseconds = type_coerce(calls.c.reserved_at, BigInteger) // whole * whole
     hour = type_coerce(microseconds, EpochSeconds).label("hour_at")
     query = (
@@ -233,7 +231,7 @@ async def count_late(tx: Transaction, account: Standing, since: float) -> int:
 
 async def _count(tx: Transaction, account: Standing, which: ColumnElement[bool]) -> int:
     its = calls.c.organization == account.id
-    return (await tx.connection.execute(select(func.count()).where(its, which))).scalar_one()
+    return await tx.connection.scalar(select(func.count()).where(its, which)) or 0
 
 
 async def use_by_client(tx: Transaction, account: Standing, at: float) -> dict[str, list[int]]:
@@ -258,19 +256,20 @@ async def use_by_client(tx: Transaction, account: Standing, at: float) -> dict[s
 
 async def minute_by_client(tx: Transaction, key: OrganizationKey) -> Counter[str]:
     """Count the organization's minute slots that each gateway client is using now."""
-    its = {"data_center": key.data_center, "organization_id": key.organization_id}
-    rows = await tx.connection.execute(_minute_by_caller(tx.clock), {**its, **tx.clock_parameters})
+    its = {**asdict(key), **tx.clock_parameters}
+    rows = await tx.connection.execute(_minute_by_caller(tx.clock), its)
     return Counter({client_named(caller) or "": count for caller, count in rows})
 
 
 # Cached, as `_accounts`.
 @cache
 def _minute_by_caller(clock: ColumnElement[float]) -> Select[Any]:
-    organization = select(organizations.c.id).where(
-        organizations.c.data_center == bindparam("data_center"),
-        organizations.c.organization_id == bindparam("organization_id"),
-    )
-    its = calls.c.organization == organization.scalar_subquery()
     caller = calls.c.slack_user_id
-    used = select(caller, func.count()).where(its, calls.c.slot_free_at > clock)
-    return used.group_by(caller)
+    return (
+        select(caller, func.count())
+        .join(organizations, organizations.c.id == calls.c.organization)
+        .where(organizations.c.data_center == bindparam("data_center"))
+        .where(organizations.c.organization_id == bindparam("organization_id"))
+        .where(calls.c.slot_free_at > clock)
+        .group_by(caller)
+    )

@@ -117,7 +117,7 @@ async def reserve(
         await lock(tx, key)
     account = None
     while True:
-        if account is None or not _has_room(account, request):
+        if account is None or _obstacles(account, request):
             account = await load(tx, key, terms)
             if not account.id:
                 account = await load_locked(tx, key, terms)
@@ -147,18 +147,18 @@ async def reserve_some(
     """
     terms = requests[0].terms
     accounts = await load_all(tx, terms, {request.key for request in requests})
-    reserved = dict[int, Reservation]()
+    reserved: list[Reservation | None] = [None] * len(requests)
     while True:
         granted = dict[int, Reservation]()
         for place, request in enumerate(requests):
             account = accounts.get(request.key)
-            if place in reserved or account is None or not agrees(account.now, asked_at):
+            if reserved[place] or account is None or not agrees(account.now, asked_at):
                 continue
-            if _has_room(account, request):
+            if not _obstacles(account, request):
                 granted[place] = Reservation(request, account, asked_at)
                 accounts[request.key] = account.with_one_more()
         if not granted:
-            return [reserved.get(place) for place in range(len(requests))]
+            return reserved
         # Where another process took the number, its call counts, and the next number is tried.
         stored = await _insert(tx, granted.values())
         for place, call in granted.items():
@@ -190,45 +190,33 @@ async def _insert(tx: Transaction, granted: Iterable[Reservation]) -> set[tuple[
     return {(organization, number) for organization, number in stored}
 
 
-def _has_room(account: Standing, request: CallRequest) -> bool:
-    """Return True if neither a block nor a limit nor the client's share prevents the call."""
-    return _full(account, request) is None and not _full_shares(account, request)
-
-
-def _full(account: Standing, request: CallRequest) -> NotNow | None:
-    return decide(
-        request.cause.call_class,
-        account.now,
-        limits=account.limits,
-        in_use=account.in_use,
-        blocks=account.blocks,
-    )
-
-
-def _full_shares(account: Standing, request: CallRequest) -> list[list[Limit]]:
-    """Return the limits of each kind of which the client may have used up its share.
+def _obstacles(account: Standing, request: CallRequest) -> list[NotNow]:
+    """Return the block or the limit that prevents the call, or else the shares that may be used up.
 
     A client's usage never exceeds the organization's, so most clients needn't be counted.
     """
+    now, in_use = account.now, account.in_use
+    call_class = request.cause.call_class
+    decline = decide(call_class, now, limits=account.limits, in_use=in_use, blocks=account.blocks)
+    if decline is not None:
+        return [decline]
     if request.share == 1:
         return []
-    by_kind = (applying(account.limits, kind, request.cause.call_class) for kind in ORDER)
+    by_kind = (applying(account.limits, kind, call_class) for kind in ORDER)
     shares = [share_of(limits, request.share) for limits in by_kind if limits]
-    return [its for its in shares if account.in_use.of(its[-1].kind) >= its[-1].most]
+    return [NotNow(now, its) for its in shares if in_use.of(its[-1].kind) >= its[-1].most]
 
 
 async def _decline(tx: Transaction, account: Standing, request: CallRequest) -> NotNow | None:
     """Return the reason for declining the call, with the time to ask again, or None to grant it."""
-    decline = _full(account, request)
-    if decline is None:
-        caller = request.cause.caller
-        for limits in _full_shares(account, request):
-            if (at := await free_at(tx, account, limits[-1], caller)) is not None:
-                return NotNow(account.now, limits, free_at=at)
-    elif decline.limits:
-        at = await free_at(tx, account, decline.limits[-1])
-        return replace(decline, free_at=at or account.now)
-    return decline
+    for decline in _obstacles(account, request):
+        if not decline.limits:
+            return decline
+        caller = request.cause.caller if decline.is_share else None
+        at = await free_at(tx, account, decline.limits[-1], caller)
+        if at is not None or caller is None:
+            return replace(decline, free_at=at or account.now)
+    return None
 
 
 _CALLS_UNLESS_THERE = (
