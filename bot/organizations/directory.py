@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 
 from pydantic import TypeAdapter
 from sqlalchemy import Text, cast, select
@@ -65,7 +64,7 @@ class OrganizationDirectory:
         self.listings: dict[str, Listing] = {}
         # Each data center's failure since its last listing, and the time of the failure.
         self._failures: dict[str, tuple[GatehouseError, float]] = {}
-        self._calls: Flights[str, Listing] = Flights()
+        self._calls = Flights[str, None]()
         self._merged = Directory(())
         # How far the database's clock was ahead when the stored listings were read.
         self._looks = SingleFlight(self._load, LOOKED_SECONDS, self.clock.monotonic)
@@ -86,24 +85,34 @@ class OrganizationDirectory:
         if any(self._is_due(center, cause, now) for center in self.data_centers):
             # Another process may have fetched them in the meantime.
             now = await self._look(again=True)
+        failures = dict[str, str]()
+
+        async def fetch(center: str) -> None:
+            try:
+                await self._listing(center, cause)
+            except GatehouseError as error:
+                failures[center] = error.sentence
+
         due = [center for center in self.data_centers if self._is_due(center, cause, now)]
-        failures = await asyncio.gather(*(self._fetch(center, cause) for center in due))
-        return self._merge(dict(zip(due, failures, strict=True)))
+        await asyncio.gather(*map(fetch, due))
+        return self._merge(failures)
 
     async def known(self) -> Directory:
         """Return the last successful listings and any later failures, without making a call."""
         await self._look()
         return self._merge({})
 
-    def _merge(self, failures: Mapping[str, str | None]) -> Directory:
-        reports = []
-        for center in self.data_centers:
-            known = self._failures.get(center)
-            failure = failures.get(center) or (known[0].sentence if known else None)
-            reports.append(DataCenterReport(center, self.listings.get(center), failure))
+    def _merge(self, failures: Mapping[str, str]) -> Directory:
+        """Return the listings and what is known to be wrong. `failures` are those of this look."""
+        earlier = {center: error.sentence for center, (error, _) in self._failures.items()}
+        told = {**earlier, **failures}
+        reports = tuple(
+            DataCenterReport(center, self.listings.get(center), told.get(center))
+            for center in self.data_centers
+        )
         # An unchanged directory is reused, because it caches sorted organizations and search texts.
-        if self._merged.reports != (*reports,):
-            self._merged = Directory((*reports,))
+        if self._merged.reports != reports:
+            self._merged = Directory(reports)
         return self._merged
 
     async def lists(self, key: OrganizationKey) -> bool:
@@ -142,29 +151,23 @@ class OrganizationDirectory:
         age = abs((now - last.fetched_at).total_seconds())
         return age >= (JUST_FETCHED_SECONDS if is_refresh else self.cache_seconds)
 
-    async def _fetch(self, center: str, cause: CallCause) -> str | None:
-        """Fetch a data center's listing. If this fails, return the reason."""
-        try:
-            await self._listing(center, cause)
-        except GatehouseError as error:
-            return error.sentence
-        return None
+    async def _listing(self, center: str, cause: CallCause) -> None:
+        """List a data center, or wait for a listing that is under way."""
 
-    async def _listing(self, center: str, cause: CallCause) -> Listing:
-        call = self._calls.start(center, partial(self._call, center, cause))
+        async def fetch() -> None:
+            key = OrganizationKey(center, await self.representative(center))
+            try:
+                await self.call(key, cause)
+            except DECLINED as error:
+                self._failures[center] = error, self.clock.monotonic()
+                raise
+
+        call = self._calls.start(center, fetch)
         await asyncio.wait({call}, timeout=PATIENCE_SECONDS)
         if not call.done():
             sentence = f"The data center didn't respond within {PATIENCE_SECONDS:.0f} s."
             raise ServiceTimeout("inventory", sentence)
-        return call.result()
-
-    async def _call(self, center: str, cause: CallCause) -> Listing:
-        key = OrganizationKey(center, await self.representative(center))
-        try:
-            return await self.call(key, cause)
-        except DECLINED as error:
-            self._failures[center] = error, self.clock.monotonic()
-            raise
+        call.result()
 
     async def representative(self, center: str) -> str:
         """Return the organization ID for the next listing request, or an empty string for none."""
@@ -178,8 +181,8 @@ class OrganizationDirectory:
             return ""
         return last.representative()
 
-    async def call(self, key: OrganizationKey, cause: CallCause) -> Listing:
-        """Make a call that counts against `key`. Store and return the data center's listing.
+    async def call(self, key: OrganizationKey, cause: CallCause) -> None:
+        """Make a call that counts against `key`, and keep the data center's listing.
 
         An error that concerns the data center is remembered until it is listed again.
         """
@@ -190,10 +193,10 @@ class OrganizationDirectory:
             if not isinstance(error, (RateLimited, *DECLINED)):
                 self._failures[key.data_center] = error, self.clock.monotonic()
             raise
-        return await self.accept(key.data_center, organizations)
+        await self.accept(key.data_center, organizations)
 
-    async def accept(self, center: str, organizations: tuple[Organization, ...]) -> Listing:
-        """Store and return a listing. If the database is unavailable, keep it only in memory."""
+    async def accept(self, center: str, organizations: tuple[Organization, ...]) -> None:
+        """Store a listing. If the database is unavailable, keep it only in memory."""
         self._failures.pop(center, None)
         fetched_at = self.clock.now()
         with suppress(DatabaseUnavailable):
@@ -202,9 +205,7 @@ class OrganizationDirectory:
                 stored = ORGANIZATIONS.dump_python(organizations, mode="json")
                 values = {"data_center": center, "fetched_at": fetched_at, "organizations": stored}
                 await upsert(tx, listings, values)
-        listing = await searchable(Listing(center, organizations, fetched_at))
-        self.listings[center] = listing
-        return listing
+        self.listings[center] = await searchable(Listing(center, organizations, fetched_at))
 
     async def _look(self, *, again: bool = False) -> datetime:
         """Load newer listings that other processes stored, and return the database's time.
