@@ -2,8 +2,7 @@
 
 from sqlalchemy import JSON, Boolean, Column, Index, Integer, String, Table
 
-from bot.store.tables import RowId, metadata, required
-from bot.store.types import UtcDateTime
+from bot.store.tables import RowId, UtcDateTime, metadata, required
 
 # The lists that the bot read, and the results of its own changes, in order.
 flow_lists = Table(

@@ -22,7 +22,7 @@ from bot.store import jobs
 from bot.store.engine import Transaction
 from bot.store.job_loop import Kind, Lease
 from bot.store.jobs import Job
-from bot.store.types import EPOCH
+from bot.store.tables import EPOCH
 from bot.tasks import SingleFlight
 from bot.testusers import store
 from bot.testusers.messages.pages import grouped

@@ -2,8 +2,7 @@
 
 from sqlalchemy import JSON, Column, String, Table
 
-from bot.store.tables import metadata, required
-from bot.store.types import UtcDateTime
+from bot.store.tables import UtcDateTime, metadata, required
 
 listings = Table(
     "listings",

@@ -12,8 +12,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from bot.store.tables import RowId, metadata, required
-from bot.store.types import EpochSeconds, UtcDateTime
+from bot.store.tables import EpochSeconds, RowId, UtcDateTime, metadata, required
 
 # An organization's limits and blocks. Calls are numbered. `summed` is the number of the last call
 # that earlier versions deleted, which could even be the newest call.

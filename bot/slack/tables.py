@@ -2,8 +2,7 @@
 
 from sqlalchemy import Column, Index, String, Table
 
-from bot.store.tables import metadata, required
-from bot.store.types import UtcDateTime
+from bot.store.tables import UtcDateTime, metadata, required
 
 # Deliveries from Slack, recorded so that each is handled only once, even if Slack repeats it.
 received_events = Table(

@@ -17,8 +17,7 @@ from sqlalchemy.exc import OperationalError
 from bot.ops.current_delivery import delivery_id
 from bot.store.audit_entry import AuditEntry, RecordedEntry, Verification
 from bot.store.engine import Transaction
-from bot.store.tables import audit_entries, audit_head
-from bot.store.types import to_microseconds
+from bot.store.tables import audit_entries, audit_head, to_microseconds
 
 log = structlog.get_logger(__name__)
 

@@ -39,7 +39,7 @@ from bot.store.postgres import (
     server_time,
 )
 from bot.store.sqlite import file_id, sqlite_engine, sqlite_file
-from bot.store.types import EpochSeconds, from_microseconds
+from bot.store.tables import EpochSeconds, from_microseconds
 
 log = structlog.get_logger(__name__)
 

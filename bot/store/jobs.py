@@ -28,8 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import Insert
 
 from bot.store.engine import Transaction, insert_into
-from bot.store.tables import jobs
-from bot.store.types import EpochSeconds
+from bot.store.tables import EpochSeconds, jobs
 
 LEASE_SECONDS = 20
 # After this many consecutive failures, the pauses between runs add up to about a minute.

@@ -10,8 +10,7 @@ from sqlalchemy import ColumnElement, Select, bindparam, case, exists, func, or_
 
 from bot.store import jobs
 from bot.store.engine import Transaction, insert_into, remove_some
-from bot.store.tables import cards, outbox_messages
-from bot.store.types import EPOCH
+from bot.store.tables import EPOCH, cards, outbox_messages
 
 SEND = "send"
 # The key in the payload of a message that is only needed if its card would say something else.

@@ -1,12 +1,90 @@
-"""The tables that every topic uses, and the metadata of all tables."""
+"""Column types that behave the same on every database, and the tables that every topic uses."""
 
-from typing import Any
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
 
-from sqlalchemy import JSON, BigInteger, Column, Index, Integer, MetaData, String, Table, Text
-from sqlalchemy.types import TypeEngine
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    Dialect,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
+from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from bot.store.types import UtcDateTime
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+Value = TypeVar("Value")
+
+
+def to_microseconds(value: datetime) -> int:
+    """Return a time as whole microseconds since 1970."""
+    return (value - EPOCH) // timedelta(microseconds=1)
+
+
+def from_microseconds(value: int) -> datetime:
+    """Return the timezone-aware datetime for microseconds since 1970."""
+    return EPOCH + timedelta(microseconds=value)
+
+
+class _Converted(TypeDecorator[Value]):
+    """A type whose values are converted to their stored form and back. NULL stays NULL."""
+
+    stored: Callable[[Any], Any]
+    loaded: Callable[[Any], Any]
+
+    def process_bind_param(self, value: Value | None, dialect: Dialect) -> Any:  # noqa: ANN401, ARG002
+        """Convert a value to its stored form."""
+        return None if value is None else self.stored(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Value | None:  # noqa: ANN401, ARG002
+        """Convert a stored value back."""
+        return None if value is None else self.loaded(value)
+
+
+class UtcDateTime(_Converted[datetime]):
+    """A timezone-aware datetime, stored as whole microseconds since 1970 on every database."""
+
+    impl = BigInteger
+    cache_ok = True
+    stored = staticmethod(to_microseconds)
+    loaded = staticmethod(from_microseconds)
+
+
+class ExactText(_Converted[str]):
+    """Arbitrary text, stored as ASCII JSON because PostgreSQL can't store NUL characters."""
+
+    impl = Text
+    cache_ok = True
+    stored = staticmethod(json.dumps)
+    loaded = staticmethod(json.loads)
+
+
+class EpochSeconds(_Converted[float]):
+    """A time in seconds since 1970, for arithmetic, stored in the same form as `UtcDateTime`."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    @staticmethod
+    def stored(seconds: float) -> int:
+        """Convert seconds to microseconds."""
+        return round(seconds * 1_000_000)
+
+    @staticmethod
+    def loaded(microseconds: int) -> float:
+        """Convert microseconds to seconds."""
+        return microseconds / 1_000_000
+
+
+# The metadata of all tables, those of the topics too.
 metadata = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",

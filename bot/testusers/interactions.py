@@ -18,7 +18,7 @@ from bot.slack.received_events import taking_in
 from bot.store import jobs
 from bot.store.job_loop import Lease, Outcome
 from bot.store.jobs import Again, Job
-from bot.store.types import EPOCH
+from bot.store.tables import EPOCH
 from bot.testusers.asking import undo
 from bot.testusers.deciding import Click, decide
 from bot.testusers.messages import notes

@@ -33,8 +33,7 @@ from bot.flows.tables import flow_lists
 from bot.store import outbox
 from bot.store.engine import BATCH, Transaction
 from bot.store.postgres import NOW
-from bot.store.tables import outbox_messages
-from bot.store.types import UtcDateTime
+from bot.store.tables import UtcDateTime, outbox_messages
 from bot.testusers.rules.applying import ListChangePlan
 from bot.testusers.rules.people import Access, Did, RequestPerson
 from bot.testusers.rules.requests import Request, Who

@@ -15,8 +15,7 @@ from sqlalchemy import (
     literal_column,
 )
 
-from bot.store.tables import metadata, required
-from bot.store.types import ExactText, UtcDateTime
+from bot.store.tables import ExactText, UtcDateTime, metadata, required
 
 requests = Table(
     "requests",

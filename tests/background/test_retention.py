@@ -18,7 +18,7 @@ from bot.store.job_loop import Lease
 from bot.store.jobs import Job
 from bot.store.outbox import OutboxMessage, SentCard
 from bot.store.retention import Retention
-from bot.store.types import EpochSeconds, UtcDateTime
+from bot.store.tables import EpochSeconds, UtcDateTime
 from bot.testusers import store
 from bot.testusers.rules.people import Over
 from bot.testusers.tables import requests

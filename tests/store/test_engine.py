@@ -27,8 +27,7 @@ from bot.store.causes import cause_of
 from bot.store.engine import Database
 from bot.store.jobs import claim
 from bot.store.sqlite import CONNECTIONS, file_id, process_lock
-from bot.store.tables import jobs
-from bot.store.types import from_microseconds, to_microseconds
+from bot.store.tables import from_microseconds, jobs, to_microseconds
 from tests.support.postgres import connect, server_url
 from tests.support.proxy import running_proxy
 

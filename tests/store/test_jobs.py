@@ -16,7 +16,7 @@ from bot.store import jobs, outbox
 from bot.store.engine import Database
 from bot.store.jobs import Job
 from bot.store.outbox import SentCard
-from bot.store.types import EPOCH
+from bot.store.tables import EPOCH
 
 
 async def put(database, key="apply:1", seconds=0.0, **payload):

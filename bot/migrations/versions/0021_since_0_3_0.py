@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from bot.store.engine import insert_into
-from bot.store.types import to_microseconds
+from bot.store.tables import to_microseconds
 
 revision = "0021"
 down_revision = "0020"

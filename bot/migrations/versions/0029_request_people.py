@@ -13,8 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from bot.store.tables import RowId, required
-from bot.store.types import ExactText, UtcDateTime
+from bot.store.tables import ExactText, RowId, UtcDateTime, required
 from bot.testusers.store import person_key
 
 revision = "0029"

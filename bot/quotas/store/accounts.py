@@ -41,7 +41,7 @@ from bot.quotas.tables import quota_calls as calls
 from bot.quotas.tables import quota_organizations as organizations
 from bot.services.calls import client_named
 from bot.store.engine import Transaction, insert_into
-from bot.store.types import EpochSeconds
+from bot.store.tables import EpochSeconds
 
 BLOCKS = TypeAdapter(tuple[Block, ...])
 # The `slot_free_at` of a call that was never sent, which doesn't count against any limit.

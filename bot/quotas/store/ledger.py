@@ -47,7 +47,7 @@ from bot.quotas.tables import quota_calls as calls
 from bot.quotas.tables import quota_organizations as organizations
 from bot.services.calls import CallCause, CallClass
 from bot.store.engine import Transaction, insert_into
-from bot.store.types import EpochSeconds
+from bot.store.tables import EpochSeconds
 
 
 @dataclass(frozen=True)

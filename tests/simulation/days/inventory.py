@@ -30,7 +30,7 @@ from bot.services.credentials import Credential, OAuthCredential, Signed
 from bot.services.errors import CredentialsRefused
 from bot.services.http import ServiceHttp
 from bot.settings.model import OAuthSettings
-from bot.store.types import to_microseconds
+from bot.store.tables import to_microseconds
 from tests.simulation.days.connections import Session
 from tests.simulation.days.loop import PROCESS, SimulationLoop
 from tests.simulation.days.outside import TIMEOUT_SECONDS, Faults, at_their_place

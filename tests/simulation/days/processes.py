@@ -29,7 +29,7 @@ from bot.store.engine import Database, Transaction
 from bot.store.job_loop import JobLoop, Lease, Outcome, Runner
 from bot.store.jobs import Job
 from bot.store.retention import Retention
-from bot.store.types import to_microseconds
+from bot.store.tables import to_microseconds
 from bot.tasks import Tasks
 from bot.testusers import jobs as testuser_jobs
 from bot.testusers import store
