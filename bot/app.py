@@ -34,10 +34,9 @@ from bot.organizations.client import InventoryClient
 from bot.organizations.directory import OrganizationDirectory
 from bot.quotas import tidying
 from bot.quotas.guard import Guard
-from bot.quotas.incidents import CARD, NOTE, Alerts, Probes
+from bot.quotas.incidents import CARD, NOTE, Alerts, Probes, Watcher
 from bot.quotas.ratelimits import RateLimits
 from bot.quotas.store import incidents
-from bot.quotas.watcher import Watcher
 from bot.services.calls import Observed, ServiceLog
 from bot.services.http import ServiceHttp, open_session
 from bot.settings import Settings

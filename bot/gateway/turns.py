@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 
 from bot.errors import GatehouseError
 from bot.organizations.rules import OrganizationKey
-from bot.quotas.declines import decline_error
-from bot.quotas.guard import Guard
+from bot.quotas.guard import Guard, decline_error
 from bot.quotas.rules.limits import LimitKind
 from bot.quotas.rules.quota import NotNow
 from bot.quotas.store import accounts

@@ -7,8 +7,7 @@ from bot.approvals.rules import Act
 from bot.organizations.rules import Directory, OrganizationKey
 from bot.quotas.messages import MARKS, again
 from bot.quotas.rules.limits import LimitKind
-from bot.quotas.rules.quota import DOCUMENTED, Incident
-from bot.quotas.rules.use import Standing
+from bot.quotas.rules.quota import DOCUMENTED, Incident, Standing
 from bot.slack.messages import block_kit, text
 from bot.slack.messages.block_kit import SlackBlock
 from bot.slack.messages.help import ABOUT_TEST_USERS

@@ -16,7 +16,7 @@ from bot.home import messages as ui
 from bot.organizations.directory import OrganizationDirectory
 from bot.permissions import Permission, Person
 from bot.quotas.ratelimits import RateLimits
-from bot.quotas.rules.use import QuotaState, Standing
+from bot.quotas.rules.quota import QuotaState, Standing
 from bot.quotas.store import incidents
 from bot.store import jobs
 from bot.store.engine import Transaction

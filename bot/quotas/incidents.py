@@ -1,12 +1,19 @@
-"""Handles 429s: pauses calls, opens incidents with alerts, and tests whether calls work again.
+"""Handles 429s: pauses calls, opens incidents with alerts, and makes test calls.
 
 `refused` and `probed` run in the transaction that records the call's outcome.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from bot.errors import NotConfigured, NotFound, OrganizationBlocked, QuotaExhausted
+from bot.errors import (
+    GatehouseError,
+    NotConfigured,
+    NotFound,
+    OrganizationBlocked,
+    QuotaExhausted,
+)
 from bot.organizations.directory import DECLINED, OrganizationDirectory
 from bot.organizations.rules import OrganizationKey
 from bot.permissions import Person
@@ -18,13 +25,20 @@ from bot.quotas.rules.limits import (
     limit_in_message,
     lowered,
 )
-from bot.quotas.rules.quota import BlockCode, Blocks, Incident, IncidentDetail, InUse, Terms
-from bot.quotas.rules.use import Standing
+from bot.quotas.rules.quota import (
+    BlockCode,
+    Blocks,
+    Incident,
+    IncidentDetail,
+    InUse,
+    Standing,
+    Terms,
+)
 from bot.quotas.store import accounts, incidents
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.accounts import COLUMNS
 from bot.quotas.store.ledger import Reservation
-from bot.services.calls import PROBE, CallCause
+from bot.services.calls import PROBE, WATCH, CallCause
 from bot.services.errors import RateLimited, ServiceError
 from bot.slack.messages.block_kit import Message
 from bot.slack.sender import Outgoing
@@ -42,6 +56,17 @@ MUTE_SECONDS = 3600.0
 EDIT_SECONDS = 10.0
 # A call that got no response may reach the service this late, if never.
 LATE_SECONDS = 600.0
+
+WATCH_KIND = "watch"
+# The delay before looking again while there are no organizations to watch.
+IDLE_SECONDS = 600.0
+# Delay the first check to keep it from competing with the first requests after a start.
+FIRST_AFTER = timedelta(minutes=1)
+_DAY_SECONDS = 86_400.0
+_SHARE_OF_THE_DAY = 0.01
+LEAST_PAUSE_SECONDS = 5.0
+# Each check downloads a data center's whole listing, so space out a data center's checks.
+_LEAST_BETWEEN_LISTINGS_SECONDS = 120.0
 
 
 async def refused(
@@ -268,3 +293,73 @@ class Alerts:
 
     async def _name(self, key: OrganizationKey) -> str:
         return (await self.directory.known()).name_of(key)
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """Runs the `watch` job, which makes a test call for each organization to notice blocks early.
+
+    The calls are spread over the day and use at most 1% of each daily limit. They never take a slot
+    that is reserved for people. If an organization's limit is used up, its check is left out.
+    `is_on` is the value of `INVENTORY_WATCH`.
+    """
+
+    database: Database
+    directory: OrganizationDirectory
+    terms: Terms
+    is_on: bool
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """The job that calls the inventory service for each organization."""
+        return {WATCH_KIND: Kind(self.run, plan=self.plan)}
+
+    async def plan(self, tx: Transaction) -> None:
+        """Add the job, or remove it if the watcher is off or no data center is configured."""
+        if self.is_on and self.directory.data_centers:
+            first_at = await tx.now() + FIRST_AFTER
+            await jobs.ensure(tx, Job(WATCH_KIND, WATCH_KIND, WATCH_KIND, first_at))
+        else:
+            await jobs.drop(tx, WATCH_KIND)
+
+    async def run(self, _job: Job, lease: Lease) -> datetime | None:
+        """Check the most overdue organization. Return the time of the next check, if any."""
+        if not self.is_on:
+            return None
+        now = (await self.database.now()).timestamp()
+        watched = await self._watched()
+        if not watched:
+            return datetime.fromtimestamp(now + IDLE_SECONDS, UTC)
+        due_at, key, _ = min(watched)
+        if due_at <= now:
+            await lease.confirm()
+            # Checks that are due at the same time are spread out at twice the usual pace.
+            pace = sum(1 / seconds for _, _, seconds in watched)
+            due_at = now + max(0.5 / pace, LEAST_PAUSE_SECONDS)
+            async with self.database.transaction() as tx:
+                await quotas.change(tx, await accounts.lock(tx, key), watched_at=now)
+            # Calls log their own failures.
+            with suppress(GatehouseError):
+                await self.directory.call(key, CallCause(WATCH, background=True))
+        return datetime.fromtimestamp(min(due_at, now + IDLE_SECONDS), UTC)
+
+    async def _watched(self) -> list[tuple[float, OrganizationKey, float]]:
+        """Return the time of each organization's next check, its key, and its check interval.
+
+        Data centers that have never been listed are watched too.
+        """
+        async with self.database.read_only() as tx:
+            stored = await accounts.load_all(tx, self.terms)
+        watched = []
+        for report in (await self.directory.known()).reports:
+            keys = [OrganizationKey(report.data_center)]
+            if report.listing is not None:
+                places = report.listing.places
+                keys = [place.key for place in places if place.organization.is_org_active]
+            for key in keys:
+                standing = stored.get(key) or Standing.idle(key, self.terms)
+                day = standing.meters[LimitKind.DAY]
+                seconds = _DAY_SECONDS / (day.limit * _SHARE_OF_THE_DAY)
+                seconds = max(seconds, len(keys) * _LEAST_BETWEEN_LISTINGS_SECONDS)
+                watched.append((standing.watched_at + seconds, key, seconds))
+        return watched

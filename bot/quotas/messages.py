@@ -6,10 +6,14 @@ from datetime import UTC, datetime
 from bot.organizations.messages import problems
 from bot.organizations.rules import Directory, OrganizationKey
 from bot.quotas.rules.limits import LIMITS, Limit, LimitKind, Plan, Source
-from bot.quotas.rules.quota import DOCUMENTED, MINUTE_SECONDS, Block, BlockCode, Incident
-from bot.quotas.rules.use import (
+from bot.quotas.rules.quota import (
+    DOCUMENTED,
+    MINUTE_SECONDS,
     PEOPLE_SHOWN,
+    Block,
+    BlockCode,
     HourOfCalls,
+    Incident,
     Meter,
     QuotaState,
     Standing,

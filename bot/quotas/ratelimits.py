@@ -17,12 +17,12 @@ from bot.organizations.rules import (
 from bot.permissions import Person
 from bot.quotas import messages as ui
 from bot.quotas.rules.limits import Plan
-from bot.quotas.rules.quota import Terms
-from bot.quotas.rules.use import (
+from bot.quotas.rules.quota import (
     HOUR_SECONDS,
     PEOPLE_SHOWN,
     QuotaState,
     Standing,
+    Terms,
     calls_by,
     first_hour,
 )

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import exists, select, update
 
-from bot.quotas.rules.use import HOUR_SECONDS
+from bot.quotas.rules.quota import HOUR_SECONDS
 from bot.quotas.tables import quota_calls as calls
 from bot.store import audit, jobs
 from bot.store.audit_entry import AuditEntry

@@ -11,8 +11,7 @@ from aiohttp import web
 from bot.gateway.clients import token_hash
 from bot.organizations.rules import Organization, OrganizationKey
 from bot.quotas.rules.limits import Plan
-from bot.quotas.rules.quota import Terms
-from bot.quotas.rules.use import Standing
+from bot.quotas.rules.quota import Standing, Terms
 from bot.quotas.store import accounts
 from tests.gateway.upstream import Upstream, running_upstream
 from tests.support.world import World, running_world

@@ -16,8 +16,7 @@ from bot.quotas.rules.limits import (
     limit_in_message,
     reported_day,
 )
-from bot.quotas.rules.quota import Blocks, InUse
-from bot.quotas.rules.use import Standing
+from bot.quotas.rules.quota import Blocks, InUse, Standing
 from bot.services.calls import ReportedLimits
 
 NOW = 1_000_000.0

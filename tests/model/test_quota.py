@@ -13,10 +13,11 @@ from bot.quotas.rules.quota import (
     Blocks,
     InUse,
     NotNow,
+    QuotaState,
+    Standing,
     decide,
     pause_seconds,
 )
-from bot.quotas.rules.use import QuotaState, Standing
 from bot.services.calls import CallClass
 
 FREE = LIMITS[Plan.FREE]

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from bot.quotas.watcher import WATCH_KIND
+from bot.quotas.incidents import WATCH_KIND
 from bot.services.credentials import Credential
 from bot.services.errors import ProviderThrottled
 from bot.store import jobs

@@ -6,8 +6,7 @@ from sqlalchemy import event, func, select, update
 from bot.organizations.rules import OrganizationKey
 from bot.quotas import tidying
 from bot.quotas.rules.limits import LimitKind, Plan, reported_day
-from bot.quotas.rules.quota import IncidentDetail, NotNow, Terms
-from bot.quotas.rules.use import HourOfCalls
+from bot.quotas.rules.quota import HourOfCalls, IncidentDetail, NotNow, Terms
 from bot.quotas.store import accounts, incidents
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, Reservation

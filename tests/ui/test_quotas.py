@@ -12,7 +12,7 @@ from bot.organizations.rules import (
     OrganizationKey,
 )
 from bot.quotas import messages
-from bot.quotas.declines import decline_error
+from bot.quotas.guard import decline_error
 from bot.quotas.rules.limits import (
     LIMITS,
     RESET,
@@ -25,8 +25,17 @@ from bot.quotas.rules.limits import (
     less_reserve,
     share_of,
 )
-from bot.quotas.rules.quota import BlockCode, Blocks, Incident, IncidentDetail, InUse, NotNow
-from bot.quotas.rules.use import HourOfCalls, Standing, first_hour
+from bot.quotas.rules.quota import (
+    BlockCode,
+    Blocks,
+    HourOfCalls,
+    Incident,
+    IncidentDetail,
+    InUse,
+    NotNow,
+    Standing,
+    first_hour,
+)
 from bot.services.calls import CallClass
 from bot.slack.messages.paging import Wanted
 from tests.support.requests import hold

@@ -13,9 +13,9 @@ from bot.organizations.rules import (
     Organization,
     OrganizationKey,
 )
+from bot.quotas.incidents import Watcher
 from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
-from bot.quotas.watcher import Watcher
 from bot.store import jobs
 from tests.workflows.test_alerts import FakeLease
 

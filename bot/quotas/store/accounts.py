@@ -35,8 +35,16 @@ from bot.quotas.rules.limits import (
     day_use,
     less_reserve,
 )
-from bot.quotas.rules.quota import HOLD_SECONDS, Block, Blocks, InUse, Terms
-from bot.quotas.rules.use import HOUR_SECONDS, HourOfCalls, Standing
+from bot.quotas.rules.quota import (
+    HOLD_SECONDS,
+    HOUR_SECONDS,
+    Block,
+    Blocks,
+    HourOfCalls,
+    InUse,
+    Standing,
+    Terms,
+)
 from bot.quotas.tables import quota_calls as calls
 from bot.quotas.tables import quota_organizations as organizations
 from bot.services.calls import client_named

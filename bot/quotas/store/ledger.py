@@ -30,10 +30,10 @@ from bot.quotas.rules.quota import (
     SLOT_SECONDS,
     Blocks,
     NotNow,
+    Standing,
     Terms,
     decide,
 )
-from bot.quotas.rules.use import Standing
 from bot.quotas.store.accounts import (
     BLOCKS,
     IS_GIVEN_UP,

@@ -18,10 +18,9 @@ from bot.gateway.turns import Turns
 from bot.home.publishing import Home, redraw
 from bot.organizations.directory import OrganizationDirectory
 from bot.quotas import tidying
-from bot.quotas.incidents import CARD, NOTE, Alerts, Probes
+from bot.quotas.incidents import CARD, NOTE, Alerts, Probes, Watcher
 from bot.quotas.ratelimits import RateLimits
 from bot.quotas.store import incidents
-from bot.quotas.watcher import Watcher
 from bot.slack.people import People
 from bot.slack.sender import Sender
 from bot.store import audit, outbox
