@@ -6,20 +6,19 @@ and combines the approved changes and expired access into a new list. It then st
 the new list, compares it with the response, and writes the results in one transaction.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 
 import structlog
 
 from bot.approvals.rules import State
 from bot.errors import GatehouseError, NotConfigured
 from bot.flows.client import read_current
-from bot.flows.rules import CONFIRMED, Flow, FlowList, is_before, stored_spellings
+from bot.flows.rules import CONFIRMED, Flow, FlowList, difference, is_before, stored_spellings
 from bot.flows.store import add_list, lists_from, lock_flow
 from bot.services.errors import ResponseUnreadable, ServiceError
-from bot.store.audit_entry import BOT, AuditEntry
+from bot.store.audit_entry import BOT
 from bot.store.engine import Transaction
 from bot.store.job_loop import Lease
 from bot.store.jobs import Again, Job
@@ -40,7 +39,7 @@ from bot.testusers.rules.applying import (
 )
 from bot.testusers.rules.people import Access, CurrentList, Over
 from bot.testusers.rules.requests import Request
-from bot.testusers.settling import Settling, plan_detail
+from bot.testusers.settling import Settling
 from bot.testusers.work import review_now
 
 log = structlog.get_logger(__name__)
@@ -49,17 +48,24 @@ OTHER_LIST = "The flow service stored a different list from the one I sent. Plea
 
 
 async def run_changes(bot: Parts, job: Job, lease: Lease) -> Again | None:
-    """Apply approved changes, remove expired access, and return when to run again, if at all."""
-    flow_key = job.subject
+    """Apply approved changes, remove expired access, and return when to run again, if at all.
+
+    The list is read once, and a new list is sent at most once.
+    """
     async with bot.database.read_only() as tx:
         # Earlier versions stored jobs without the flow.
-        flow = Flow(**job.payload) if job.payload else await store.flow_of(tx, flow_key)
-        access = await store.access_in(tx, flow_key)
-        at = await tx.now()
-        await tx.end_with_next()
-        recent, post = await store.recent_lists(tx, flow_key, at - CONFIRMED)
+        flow = Flow(**job.payload) if job.payload else await store.flow_of(tx, job.subject)
+        at, access, recent, post = await store.access_and_lists(tx, job.subject)
     has_missing = bool(recent) and not access.keys() <= {*recent[-1].identities}
-    return await Run(bot, lease, flow, at, access, recent, post, has_missing).apply()
+    run = Run(bot, lease, flow, at, access, recent, post, has_missing)
+    plan: ListChangePlan | None = None
+    try:
+        if plan := await run.look():
+            await run.send(plan)
+    except (ServiceError, NotConfigured) as error:
+        log.warning("testusers.apply_failed", outcome=error.outcome, reason=error.sentence)
+        await run.note(plan, error)
+    return run.again
 
 
 @dataclass
@@ -84,25 +90,13 @@ class Run:
     left: Sequence[Request] = ()
     again: Again | None = None
 
-    async def apply(self) -> Again | None:
-        """Read the list once, and send a new list at most once. Return when to run again."""
-        plan = None
-        try:
-            if plan := await self._look():
-                await self._send(plan)
-        except (ServiceError, NotConfigured) as error:
-            log.warning("testusers.apply_failed", outcome=error.outcome, reason=error.sentence)
-            await self._note(plan, error)
-        return self.again
-
-    async def _look(self) -> ListChangePlan | None:
+    async def look(self) -> ListChangePlan | None:
         """Read the list and record what it shows. Store and return the next plan, if any.
 
         If there's none, the run has ended.
         """
-        service = self.bot.flows.service()
         in_doubt = self.post.change.identities if self.post else ()
-        listed = await read_current(service, self.flow, self.recent, in_doubt)
+        listed = await read_current(self.bot.flows.service(), self.flow, self.recent, in_doubt)
         async with self.lease.transaction() as tx:
             # More requests may have been approved while the list was being read.
             work, plan = await self._begin(tx), None
@@ -118,27 +112,7 @@ class Run:
                 await self.lease.require(tx)
         return plan
 
-    async def _replace_post(self, tx: Transaction, post: ListChangePlan | None) -> None:
-        """Store a plan in doubt in place of the one before, if any."""
-        if self.post is not None:
-            await store.forget_post(tx, self.flow.key)
-        if post is not None:
-            await store.add_post(tx, self.flow.key, post)
-        self.post = post
-
-    async def _begin(self, tx: Transaction) -> Settling:
-        """Lock the flow, and load its approved requests, oldest decision first."""
-        await lock_flow(tx, self.flow.key)
-        approved = await store.requests_in(tx, State.APPLYING, flow_key=self.flow.key)
-        approved.sort(key=lambda one: (one.round.decided_at or one.created_at, one.id))
-        return Settling(self.bot, tx, await tx.now(), approved, self.flow, self.access)
-
-    async def _concerned(self, tx: Transaction, plan: ListChangePlan) -> list[Request]:
-        """Return the requests that a plan may change: its own, and others for the same people."""
-        ids = {self.access[one].request_id for one in plan.over if one in self.access}
-        return await store.concerned(tx, self.flow.key, ids.union(plan.request_ids))
-
-    async def _send(self, plan: ListChangePlan) -> None:
+    async def send(self, plan: ListChangePlan) -> None:
         """Send a plan's list, and record the service's answer."""
         self.lease.check()
         # Connecting can take up to 5 s, so the lease is checked again once connected.
@@ -148,9 +122,7 @@ class Run:
         sent = [spellings.get(identity, identity) for identity in plan.after]
         is_as_sent = sorted(sent) == sorted(answered)
         async with self.lease.transaction() as tx:
-            await lock_flow(tx, self.flow.key)
-            loaded = await self._concerned(tx, plan)
-            work = Settling(self.bot, tx, await tx.now(), loaded, self.flow, self.access)
+            work = await self._begin(tx, plan)
             await work.settle(plan, work.at, answered, spellings)
             await work.write()
             await self._replace_post(tx, None)
@@ -163,6 +135,55 @@ class Run:
             raise StoredOtherwise(answered, unknown)
         if not is_as_sent:
             raise ResponseUnreadable("flow", OTHER_LIST)
+
+    async def note(self, plan: ListChangePlan | None, error: ServiceError | NotConfigured) -> None:
+        """Record the failure for all affected requests and access, and for the POST."""
+        async with self.lease.transaction() as tx:
+            work = await self._begin(tx)
+            if plan is not None and self.post is not None:
+                await self._replace_post(tx, plan.in_doubt_after(error))
+            post = self.post
+            waiting = Waiting(work.at, work.approved, post, self.access)
+            overdue = list[str]()
+            if plan is None or not plan.steps:
+                overdue = sorted({access.request_id for access in waiting.over})
+            is_shared = plan is not None and len(plan.steps) + len(plan.over) > 1
+            affected = plan.request_ids if plan else [request.id for request in waiting.ready]
+            for request in work.approved:
+                if request.id in affected:
+                    of_request = post if post and request.id in post.request_ids else None
+                    work.put_tried(tried(request, error, work.at, of_request, is_shared=is_shared))
+            work.add(await store.requests_with(tx, overdue))
+            for request_id in overdue:
+                request = work.requests[request_id]
+                if not request.result.overdue:
+                    work.note(BOT, "grant.end_failed", request, reason=reason_of(error))
+                result = replace(request.result, overdue=reason_of(error))
+                work.put(replace(request, result=result))
+            await work.write()
+            await self._end(work, error)
+
+    async def _begin(self, tx: Transaction, plan: ListChangePlan | None = None) -> Settling:
+        """Lock the flow, and load what a plan concerns, or the approved requests if there's none.
+
+        Approved requests are sorted by the time of their decision, oldest first.
+        """
+        await lock_flow(tx, self.flow.key)
+        if plan is None:
+            loaded = await store.requests_in(tx, State.APPLYING, flow_key=self.flow.key)
+            loaded.sort(key=lambda one: (one.round.decided_at or one.created_at, one.id))
+        else:
+            loaded = await self._concerned(tx, plan)
+        return Settling(self.bot, tx, await tx.now(), loaded, self.flow, self.access)
+
+    async def _concerned(self, tx: Transaction, plan: ListChangePlan) -> list[Request]:
+        """Return the requests that a plan may change: its own, and others for the same people."""
+        ids = {self.access[one].request_id for one in plan.over if one in self.access}
+        return await store.concerned(tx, self.flow.key, ids.union(plan.request_ids))
+
+    async def _replace_post(self, tx: Transaction, post: ListChangePlan | None) -> None:
+        await store.replace_post(tx, self.flow.key, self.post, post)
+        self.post = post
 
     async def _end(self, work: Settling, error: GatehouseError | None = None) -> None:
         """End the run in a transaction that has stored its results, and plan the next run."""
@@ -177,31 +198,29 @@ class Run:
 
     async def _plan(self, work: Settling, listed: tuple[str, ...]) -> ListChangePlan | None:
         """Return the next plan, or None if it's empty."""
-        at = work.at
         lists = await self._seen(work, listed)
         for request in work.approved:
             if request.attempts.tries >= TRIES:
-                work.note_try(request.id, failed)
+                work.put_tried(failed(request))
         await self._end_what_is_gone(work, listed)
         current = CurrentList.of(listed, self.access)
         left = list[Request]()
         for request in work.approved:
-            if reviewed := await self._reviewed(work, request, current):
+            if reviewed := self._reviewed(work, request, current):
                 left.append(reviewed)
         self.left = left
-        waiting = Waiting(at, left, None, self.access)
+        waiting = Waiting(work.at, left, None, self.access)
         ready, over = waiting.ready, waiting.over
         # A request's last attempt is sent alone so that it can't make other requests fail.
         if any(request.attempts.tries == TRIES - 1 for request in ready):
             ready, over = ready[:1], []
-        plan = make_plan(self.bot.new_id(), at, lists, ready, over)
-        if not plan.change.is_empty:
-            detail = plan_detail(plan, plan.after)
-            work.entries.append(AuditEntry(BOT, "flow.sent", self.flow.sid, detail))
-            return plan
-        work.add(await self._concerned(work.tx, plan))
-        await work.settle(plan, at, listed, {})
-        return None
+        plan = make_plan(self.bot.new_id(), work.at, lists, ready, over)
+        if plan.change.is_empty:
+            work.add(await self._concerned(work.tx, plan))
+            await work.settle(plan, work.at, listed, {})
+            return None
+        work.note_plan("flow.sent", plan, plan.after)
+        return plan
 
     async def _seen(self, work: Settling, listed: tuple[str, ...]) -> list[FlowList]:
         """Store the list that was read, and what it shows of the plan in doubt, if there's one.
@@ -215,25 +234,25 @@ class Run:
             # If the POST took effect, sending it again would add these entries again.
             if unclear := plan.unclear_in(listed):
                 reason = reason_of(StoredOtherwise(listed, unclear))
-                for request_id in plan.request_ids:
-                    work.note_try(request_id, partial(failed, reason=reason))
+                for request in work.approved:
+                    if request.id in plan.request_ids:
+                        work.put_tried(failed(request, reason))
         known_id = self.recent[-1].id if self.recent else 0
         lists = await lists_from(work.tx, self.flow.key, first_id or known_id)
         if not lists or lists[-1].identities != listed:
             lists.append(await add_list(work.tx, self.flow.key, listed))
         return lists
 
-    async def _end_what_is_gone(self, work: Settling, listed: Collection[str]) -> None:
+    async def _end_what_is_gone(self, work: Settling, listed: Sequence[str]) -> None:
         """End the access of people who have been missing from all lists for a minute.
 
         People whom an approved request adds or removes don't count as missing.
         """
         taken = {person.spelling for request in work.approved for person in request.left}
-        there = {*listed}
-        absent = [one for one in self.access if one not in there]
-        unknown = [identity for identity in listed if identity not in self.access]
-        spellings = stored_spellings(absent, unknown)
-        missing = [one for one in absent if one not in spellings and one not in taken]
+        edits = difference([*self.access], listed)
+        spellings = stored_spellings(edits.removals, edits.additions)
+        taken.update(spellings)
+        missing = [one for one in edits.removals if one not in taken]
         is_a_minute = bool(self.recent) and self.recent[0].at + GONE <= self.at
         was_there = set[str]().union(*(one.identities for one in self.recent))
         gone = [one for one in missing if is_a_minute and one not in was_there]
@@ -246,9 +265,7 @@ class Run:
         for spelling in gone:
             await work.end(spelling, Over.GONE)
 
-    async def _reviewed(
-        self, work: Settling, request: Request, current: CurrentList
-    ) -> Request | None:
+    def _reviewed(self, work: Settling, request: Request, current: CurrentList) -> Request | None:
         """Return the request as the list spells its people, or None if it can't be applied.
 
         If the effect differs from the card, ask for a new decision. A request whose access would
@@ -268,30 +285,7 @@ class Run:
                 work.put(request)
                 return request
         if request.has_effect:
-            reason = " ".join((*review.news, FOR_THE_REST))
-            work.note_try(request.id, partial(failed, reason=reason))
+            work.put_tried(failed(request, " ".join((*review.news, FOR_THE_REST))))
         else:
             work.ask_again(review)
         return None
-
-    async def _note(self, plan: ListChangePlan | None, error: ServiceError | NotConfigured) -> None:
-        """Record the failure for all affected requests and access, and for the POST."""
-        async with self.lease.transaction() as tx:
-            work = await self._begin(tx)
-            if plan is not None and self.post is not None:
-                await self._replace_post(tx, plan.in_doubt_after(error))
-            post = self.post
-            waiting = Waiting(work.at, work.approved, post, self.access)
-            overdue = list[str]()
-            if plan is None or not plan.steps:
-                overdue = sorted({access.request_id for access in waiting.over})
-            is_shared = plan is not None and len(plan.steps) + len(plan.over) > 1
-            for request_id in plan.request_ids if plan else [one.id for one in waiting.ready]:
-                of_request = post if post and request_id in post.request_ids else None
-                note = partial(tried, error=error, at=work.at, post=of_request, is_shared=is_shared)
-                work.note_try(request_id, note)
-            work.add(await store.requests_with(tx, overdue))
-            for request_id in overdue:
-                await work.say_overdue(request_id, reason_of(error))
-            await work.write()
-            await self._end(work, error)

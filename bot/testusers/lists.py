@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from bot.flows.client import read_current
-from bot.flows.rules import CONFIRMED, Flow, stored_spellings
+from bot.flows.rules import Flow, stored_spellings
 from bot.testusers import store
 from bot.testusers.parts import Parts
 from bot.testusers.rules.people import Access, CurrentList
@@ -45,10 +45,7 @@ async def read_list(bot: Parts, flow: Flow) -> ReadList:
         ServiceError: The list can't be read, or is older than the bot's latest changes.
     """
     async with bot.database.read_only() as tx:
-        access = await store.access_in(tx, flow.key)
-        at = await tx.now()
-        await tx.end_with_next()
-        recent, post = await store.recent_lists(tx, flow.key, at - CONFIRMED)
+        at, access, recent, post = await store.access_and_lists(tx, flow.key)
     in_doubt = post.change.identities if post else ()
     listed = await read_current(bot.flows.service(), flow, recent, in_doubt)
     if missing := access.keys() - {*listed}:

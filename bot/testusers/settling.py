@@ -1,6 +1,6 @@
 """What a flow's list shows of a plan, as changes to requests and to people's access."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -14,16 +14,6 @@ from bot.testusers.rules.applying import ListChangePlan, wishes_at
 from bot.testusers.rules.people import Access, Did, Over, RequestPerson, Wants, change_of
 from bot.testusers.rules.requests import Request
 from bot.testusers.work import Work
-
-
-def plan_detail(plan: ListChangePlan, after: Sequence[str]) -> dict[str, object]:
-    """Return the details of a plan for the audit log: the list before and after, and for whom."""
-    return {
-        "before": plan.before.identities,
-        "after": after,
-        "requests": plan.request_ids,
-        "ended": plan.over,
-    }
 
 
 class Settling(Work):
@@ -50,6 +40,16 @@ class Settling(Work):
         """The loaded requests that are approved, and not applied yet."""
         return [request for request in self.requests.values() if request.state is State.APPLYING]
 
+    def note_plan(self, action: str, plan: ListChangePlan, after: Sequence[str]) -> None:
+        """Record a plan in the audit log: the list before and after, and for whom."""
+        detail = {
+            "before": plan.before.identities,
+            "after": after,
+            "requests": plan.request_ids,
+            "ended": plan.over,
+        }
+        self.entries.append(AuditEntry(BOT, action, self.flow.sid, detail))
+
     async def settle(
         self,
         plan: ListChangePlan,
@@ -70,8 +70,7 @@ class Settling(Work):
         if not shown.is_empty:
             latest = apply_change(latest, shown.spelled(spellings))
             await note_list(self.tx, self.flow.key, latest, is_own=True)
-            detail = plan_detail(plan, latest)
-            self.entries.append(AuditEntry(BOT, "flow.changed", self.flow.sid, detail))
+            self.note_plan("flow.changed", plan, latest)
         if latest != tuple(listed):
             await note_list(self.tx, self.flow.key, listed, is_own=False)
         edits = difference(plan.after, as_sent).without(plan.change.identities)
@@ -128,27 +127,23 @@ class Settling(Work):
             result = replace(result, applied_at=at, outside=outside)
             attempts = attempts.cleared()
             request = replace(request, state=State.APPLIED, result=result, attempts=attempts)
-            self._note_applied(request)
+            names: dict[tuple[Did, Wants], list[str]] = {}
+            for person in request.people:
+                names.setdefault((person.did, person.wants), []).append(person.identity)
+            self.note(
+                BOT,
+                "request.applied",
+                request,
+                additions=names.get((Did.MADE, Wants.ADD), []),
+                removals=names.get((Did.MADE, Wants.REMOVE), []),
+                already_there=names.get((Did.FOUND, Wants.ADD), []),
+                already_gone=names.get((Did.FOUND, Wants.REMOVE), []),
+                approvers=[approver.slack_user_id for approver in request.approvers],
+            )
         self.put(request)
         for person in people:
             if person.did is Did.MADE:
                 await self._replace(person, request)
-
-    def _note_applied(self, request: Request) -> None:
-        """Record in the audit log what came of a request."""
-        names: dict[tuple[Did, Wants], list[str]] = {}
-        for person in request.people:
-            names.setdefault((person.did, person.wants), []).append(person.identity)
-        self.note(
-            BOT,
-            "request.applied",
-            request,
-            additions=names.get((Did.MADE, Wants.ADD), []),
-            removals=names.get((Did.MADE, Wants.REMOVE), []),
-            already_there=names.get((Did.FOUND, Wants.ADD), []),
-            already_gone=names.get((Did.FOUND, Wants.REMOVE), []),
-            approvers=[approver.slack_user_id for approver in request.approvers],
-        )
 
     async def _replace(self, person: RequestPerson, request: Request) -> None:
         """End what earlier requests changed for this person, and begin the new access, if any."""
@@ -198,19 +193,8 @@ class Settling(Work):
             self.note(BOT, "grant.ended", request, **detail)
             await self._finish(request.id, spelling, over)
 
-    def note_try(self, request_id: str, tried: Callable[[Request], Request]) -> None:
-        """Record a failed attempt. `tried` returns the request with the failure recorded."""
-        request = self.requests.get(request_id)
-        if request is None or request.state is not State.APPLYING:
-            return
-        after = tried(request)
-        self.put(after)
-        if after.state is State.FAILED:
-            self.note(BOT, "request.failed", after, reason=after.attempts.failure)
-
-    async def say_overdue(self, request_id: str, reason: str) -> None:
-        """Note on the card and in the audit log that expired access couldn't be removed."""
-        request = await self.request(request_id)
-        if not request.result.overdue:
-            self.note(BOT, "grant.end_failed", request, reason=reason)
-        self.put(replace(request, result=replace(request.result, overdue=reason)))
+    def put_tried(self, request: Request) -> None:
+        """Change a request after a failed attempt."""
+        self.put(request)
+        if request.state is State.FAILED:
+            self.note(BOT, "request.failed", request, reason=request.attempts.failure)

@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
 from hashlib import sha256
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -27,7 +29,7 @@ from sqlalchemy import (
 )
 
 from bot.approvals.rules import OVER, State
-from bot.flows.rules import Flow, FlowList, plain
+from bot.flows.rules import CONFIRMED, Flow, FlowList, plain
 from bot.flows.store import FLOW, last_before, list_of
 from bot.flows.tables import flow_lists
 from bot.store import outbox
@@ -46,7 +48,6 @@ OPEN = (State.PENDING, State.APPLYING)
 DECIDED = (*OVER, State.FAILED)
 GIVEN_UP = (State.DENIED, State.CANCELLED, State.EXPIRED)
 _REQUEST = TypeAdapter(Request)
-_PERSON = TypeAdapter(RequestPerson)
 _PLAN = TypeAdapter(ListChangePlan)
 _PERSON_FIELDS = [field.name for field in fields(RequestPerson)]
 _STORED_FIELDS = [name for name in _PERSON_FIELDS if name in request_people.c]
@@ -324,28 +325,24 @@ async def _load(
 
 def _requests_of(found: Iterable[Any]) -> list[Request]:
     """Return the requests in rows of `_REQUESTS`."""
-    rows, people = dict[str, Any](), dict[str, list[RequestPerson]]()
-    for row in found:
-        rows.setdefault(row.id, row)
-        of_request = people.setdefault(row.id, [])
-        if row.person_identity is not None:
-            of_row = {name: getattr(row, f"person_{name}") for name in _PERSON_FIELDS}
-            of_request.append(_PERSON.validate_python(of_row))
-    return [_request(row, people[row.id]) for row in rows.values()]
-
-
-def _request(row: Any, people: Sequence[RequestPerson]) -> Request:  # noqa: ANN401 - a row
-    decided_by = Who(row.decided_by_id, row.decided_by_name) if row.decided_by_id else None
-    stored = {
-        **row._asdict(),
-        "flow": Flow(row.flow_sid, row.flow_alias),
-        "requester": Who(row.requester_id, row.requester_name),
-        "people": tuple(people),
-        "round": {**row.progress, "decided_by": decided_by, "decided_at": row.decided_at},
-        "attempts": row.progress,
-        "result": row.progress,
-    }
-    return _REQUEST.validate_python(stored)
+    loaded = list[Request]()
+    for _, rows in groupby(found, attrgetter("id")):
+        people = list[dict[str, Any]]()
+        for row in rows:
+            if row.person_identity is not None:
+                people.append({name: getattr(row, f"person_{name}") for name in _PERSON_FIELDS})
+        by = Who(row.decided_by_id, row.decided_by_name) if row.decided_by_id else None
+        stored = {
+            **row._asdict(),
+            "flow": Flow(row.flow_sid, row.flow_alias),
+            "requester": Who(row.requester_id, row.requester_name),
+            "people": people,
+            "round": {**row.progress, "decided_by": by, "decided_at": row.decided_at},
+            "attempts": row.progress,
+            "result": row.progress,
+        }
+        loaded.append(_REQUEST.validate_python(stored))
+    return loaded
 
 
 def row_of(request: Request) -> dict[str, Any]:
@@ -384,6 +381,18 @@ async def access_in(tx: Transaction, flow_key: str) -> dict[str, Access]:
     """Return all access to a flow, keyed by spelling, soonest end first."""
     rows = await tx.connection.execute(_ACCESS_IN_FLOW, {"its_flow": flow_key})
     return {row.spelling: Access(*row) for row in rows}
+
+
+async def access_and_lists(
+    tx: Transaction, flow_key: str
+) -> tuple[datetime, dict[str, Access], list[FlowList], ListChangePlan | None]:
+    """Return the time, all access to a flow, its lists of the last minute, and any plan in doubt.
+
+    The transaction is read-only, and ends with this.
+    """
+    access, at = await access_in(tx, flow_key), await tx.now()
+    await tx.end_with_next()
+    return at, access, *await recent_lists(tx, flow_key, at - CONFIRMED)
 
 
 async def access_for(tx: Transaction, flow_key: str, spellings: Iterable[str]) -> dict[str, Access]:
@@ -456,21 +465,21 @@ async def post_of(tx: Transaction, flow_key: str) -> ListChangePlan | None:
 _FORGET_POST = delete(flow_posts).where(flow_posts.c.flow_key == bindparam("its_flow"))
 
 
-async def forget_post(tx: Transaction, flow_key: str) -> None:
-    """Delete a flow's POST, because its outcome is known."""
-    await tx.write(_FORGET_POST, {"its_flow": flow_key})
-
-
-async def add_post(tx: Transaction, flow_key: str, plan: ListChangePlan) -> None:
-    """Store a plan until the outcome of its POST is known. The flow has no other."""
-    values = {
-        "id": plan.id,
-        "flow_key": flow_key,
-        "sent_at": plan.at,
-        "list_id": plan.before.id,
-        "content": _PLAN.dump_python(plan, mode="json", exclude={"id", "at", "before"}),
-    }
-    await tx.write(flow_posts.insert(), values)
+async def replace_post(
+    tx: Transaction, flow_key: str, before: ListChangePlan | None, plan: ListChangePlan | None
+) -> None:
+    """Store a plan until the outcome of its POST is known, in place of the one before, if any."""
+    if before is not None:
+        await tx.write(_FORGET_POST, {"its_flow": flow_key})
+    if plan is not None:
+        values = {
+            "id": plan.id,
+            "flow_key": flow_key,
+            "sent_at": plan.at,
+            "list_id": plan.before.id,
+            "content": _PLAN.dump_python(plan, mode="json", exclude={"id", "at", "before"}),
+        }
+        await tx.write(flow_posts.insert(), values)
 
 
 _NEEDED = select(func.min(requests.c.list_id)).where(
