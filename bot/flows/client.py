@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
-from functools import partial
 from http import HTTPStatus
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr
@@ -125,15 +124,15 @@ class FlowClient:
             advice=UPDATE_ADVICE if form else ADVICE,
             missing=f"The flow service can't find the flow {flow_sid}. {CHECK_ALIASES}",
         )
-        return await self._http.request(call, partial(_list_in, call, flow_sid), permits)
 
+        def listed(body: bytes) -> list[str]:
+            sent = model_in(call, body, _FlowAnswer)
+            for sid in (sent.sid, *_FLOW_IN_URL.findall(sent.url or "")):
+                if sid and sid.upper() != flow_sid.upper():
+                    raise wrong_form(call, "for another flow")
+            return [identity for identity in sent.test_users if identity]
 
-def _list_in(call: ServiceCall, flow_sid: str, body: bytes) -> list[str]:
-    sent = model_in(call, body, _FlowAnswer)
-    for sid in (sent.sid, *_FLOW_IN_URL.findall(sent.url or "")):
-        if sid and sid.upper() != flow_sid.upper():
-            raise wrong_form(call, "for another flow")
-    return [identity for identity in sent.test_users if identity]
+        return await self._http.request(call, listed, permits)
 
 
 class OutdatedList(ResponseUnreadable):

@@ -29,6 +29,7 @@ PHONE_CHARS = 20
 NUMBER_DASH = re.compile("(?<=[0-9)])[\u2010\u2011\u2012\u2013\u2212](?=[0-9(])")
 """A dash between the digits of a phone number that phones may type instead of a hyphen."""
 
+# What an identity takes up on a card besides itself: punctuation, and this much of a readable form.
 _LINE_CHARS = 8
 _READING_CHARS = 45
 
@@ -49,7 +50,7 @@ def identities_problem(identities: Sequence[str]) -> str | None:
     """Return a sentence that says why a request can't have these identities, or None if it can."""
     if not identities:
         return "Add at least one phone number or chat ID."
-    people = dict[str, str]()
+    people, size = dict[str, str](), 0
     for identity in identities:
         if problem := identity_problem(identity):
             return problem
@@ -59,22 +60,18 @@ def identities_problem(identities: Sequence[str]) -> str | None:
                 f"“{exactly(earlier)[:80]}” and “{exactly(identity)[:80]}” are two spellings of one"
                 " person. Please use only one."
             )
+        size += _LINE_CHARS + len(html.escape(exactly(identity), quote=False))
+        # Non-ASCII identities are also shown in a readable form.
+        size += 0 if identity.isascii() else len(identity[:_READING_CHARS])
     if len(people) < len(identities):
         twice = next(identity for identity in identities if identities.count(identity) > 1)
         return f"“{twice[:80]}” is listed twice."
-    if sum(map(_escaped_size, identities)) > MAX_REQUEST_CHARS:
+    if size > MAX_REQUEST_CHARS:
         return (
             f"{len(identities):,} people are too many for one request. Please split them up."
             f" Each request has room for about {MAX_REQUEST_CHARS // PHONE_CHARS} phone numbers."
         )
     return None
-
-
-def _escaped_size(identity: str) -> int:
-    """Return the number of characters, including punctuation, that an identity takes on a card."""
-    # Non-ASCII identities are also shown in a readable form.
-    reading = 0 if identity.isascii() else len(identity[:_READING_CHARS])
-    return _LINE_CHARS + reading + len(html.escape(exactly(identity), quote=False))
 
 
 def mask(identity: str) -> str:

@@ -28,11 +28,11 @@ from bot.testusers.deciding import (
     may_be_automatic,
     require_current,
 )
-from bot.testusers.lists import ReadList, read_list
 from bot.testusers.parse.command import ChangeRequest, end_of, misuse
 from bot.testusers.parse.form import Prefilled, ShownRequest
 from bot.testusers.parts import Parts, policy_of
 from bot.testusers.presets import identities_of
+from bot.testusers.reading import ReadList, read_list
 from bot.testusers.rules.people import TAKES_AWAY, Effect, RequestPerson, Wants, change_of, inverse
 from bot.testusers.rules.requests import Asked, Request, Requested, Who
 from bot.testusers.work import Work

@@ -55,7 +55,11 @@ async def decide(bot: Parts, click: Click) -> Request:
     decision.
     """
     request = await look(bot, click.person, click.act, click.shown.request_id)
-    lapsed = await _lapsed(bot, request) if click.act is Act.APPROVE else set()
+    # The earlier approvers who can't approve the request anymore.
+    lapsed = set[str]()
+    for user_id in request.facts.approver_ids if click.act is Act.APPROVE else ():
+        if not await _may_still(bot, user_id, Permission.DECIDE, request):
+            lapsed.add(user_id)
     may_ask = await _may_still_ask(bot, request, click.act)
     rule_stands = click.act is not Act.RETRY or await _rule_stands(bot, request)
     async with bot.database.transaction() as tx:
@@ -69,15 +73,6 @@ async def decide(bot: Parts, click: Click) -> Request:
     if isinstance(result, GatehouseError):
         raise result
     return result
-
-
-async def _lapsed(bot: Parts, request: Request) -> set[str]:
-    """Return the earlier approvers who can't approve the request anymore."""
-    lapsed = set[str]()
-    for user_id in request.facts.approver_ids:
-        if not await _may_still(bot, user_id, Permission.DECIDE, request):
-            lapsed.add(user_id)
-    return lapsed
 
 
 async def _carry_out(
@@ -106,9 +101,11 @@ async def _carry_out(
     reason, review = decision.reason, Review(request)
     if decision.is_followed:
         reason, review = await _reviewed(work, click, request, decision, may_ask=may_ask)
-    elif reason is Reason.WRONG_STATE and _is_done(click, request):
-        # The same click again, after a commit whose outcome was unknown.
-        return request
+    elif reason is Reason.WRONG_STATE:
+        by = request.attempts.retried_by if act is Act.RETRY else request.round.decided_by
+        if by == Who.of(person) and request.state in _DECISIONS[act][1]:
+            # The same click again, after a commit whose outcome was unknown.
+            return request
     news = review.news
     match reason:
         case Reason.ALLOWED | Reason.QUORUM_OPEN:
@@ -252,13 +249,6 @@ async def _reviewed(
     if review.news and click.act is Act.RETRY and await is_in_doubt(work.tx, request):
         reason = Reason.IN_DOUBT
     return reason, review
-
-
-def _is_done(click: Click, request: Request) -> bool:
-    """Return True if this person has already made this decision, and it still stands."""
-    decided, retried = request.round.decided_by, request.attempts.retried_by
-    by = retried if click.act is Act.RETRY else decided
-    return by == Who.of(click.person) and request.state in _DECISIONS[click.act][1]
 
 
 def _follow(work: Work, click: Click, request: Request, decision: Decision) -> Request:

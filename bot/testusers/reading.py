@@ -1,16 +1,17 @@
-"""The pages of `/testusers list`, `history`, `requests`, `mine` and `review`.
+"""A flow's list, and the pages of `/testusers list`, `history`, `requests`, `mine` and `review`.
 
 Each page shows only what the person is allowed to see. Listeners check who may read it.
 """
 
 import asyncio
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from bot.approvals.rules import Act, State
 from bot.errors import DatabaseUnavailable, NotConfigured
-from bot.flows.rules import Flow, is_flow_sid, mask
+from bot.flows.client import read_current
+from bot.flows.rules import Flow, is_flow_sid, mask, stored_spellings
 from bot.permissions import Permission, Person
 from bot.services.errors import ServiceError
 from bot.slack.messages import block_kit
@@ -18,11 +19,12 @@ from bot.slack.messages.block_kit import Message, SlackBlock
 from bot.slack.messages.paging import Page, Wanted, last_page
 from bot.spelling import folded, visible
 from bot.testusers import store
-from bot.testusers.lists import read_list
 from bot.testusers.messages import pages
 from bot.testusers.messages.pages import Entry, OpenRow, Reader, grouped
 from bot.testusers.parts import Parts, policy_of
+from bot.testusers.rules.people import Access, CurrentList
 from bot.testusers.rules.requests import Request
+from bot.testusers.work import put_apply_job
 
 LIST_PAGE, HISTORY_PAGE, PENDING_PAGE = 16, 5, 5
 # This many rows fit into a message, whatever they contain.
@@ -33,6 +35,53 @@ DECIDED_FOR = timedelta(days=7)
 LATER = datetime.max.replace(tzinfo=UTC)
 # docs.slack.dev, block_suggestion: at most 100 options.
 SUGGESTIONS = 100
+# What `ReadList.known_id` is if nobody can know.
+IN_DOUBT = -1
+
+
+@dataclass(frozen=True)
+class ReadList:
+    """A flow's list, and what was stored about it at the time `at`, just before it was read.
+
+    `access` maps spellings to people's access. `known_id` is the ID of the flow's latest stored
+    list at that time, or 0 if there was none. It's `IN_DOUBT` if a POST was in doubt, because the
+    list may or may not include its change. `arriving` are the people whom that POST adds.
+    """
+
+    identities: tuple[str, ...]
+    access: Mapping[str, Access]
+    at: datetime
+    known_id: int
+    arriving: Collection[str] = ()
+
+    @property
+    def current(self) -> CurrentList:
+        """The list with the ends of access, for comparing it with what is wanted."""
+        return CurrentList.of(self.identities, self.access)
+
+
+async def read_list(bot: Parts, flow: Flow) -> ReadList:
+    """Read a flow's list for a command.
+
+    The bot's own changes are read first, so that they can't look like someone else's changes. If
+    someone with access is missing from the list, the flow's apply job checks that again.
+
+    Raises:
+        ServiceError: The list can't be read, or is older than the bot's latest changes.
+    """
+    async with bot.database.read_only() as tx:
+        at, access, recent, post = await store.access_and_lists(tx, flow.key)
+    in_doubt = post.change.identities if post else ()
+    listed = await read_current(bot.flows.service(), flow, recent, in_doubt)
+    if missing := access.keys() - {*listed}:
+        async with bot.database.transaction() as tx:
+            await put_apply_job(tx, flow)
+        spellings = stored_spellings(missing, {*listed} - access.keys())
+        access = {spellings.get(one, one): given for one, given in access.items()}
+    if post is None:
+        return ReadList(listed, access, at, recent[-1].id if recent else 0)
+    arriving = post.change.spelled(post.spellings_on(listed)).additions
+    return ReadList(listed, access, at, IN_DOUBT, arriving)
 
 
 def reader_of(bot: Parts, person: Person) -> Reader:

@@ -55,22 +55,19 @@ async def _check(work: Work, request: Request) -> datetime | None:
     timer = timer_of(work.bot, request)
     if timer is None or timer[0] > work.at:
         return timer and timer[0]
-    _ring(work, request, timer[1])
-    return work.at
-
-
-def _ring(work: Work, request: Request, timer: Timer) -> None:
-    if timer is Timer.EXPIRE:
+    name = timer[1]
+    if name is Timer.EXPIRE:
         work.close(request, State.EXPIRED)
     elif end := request.next_end:
         work.put(replace(request, result=replace(request.result, announced_until=end)))
         payload = {"ends_at": end.isoformat()}
         work.messages.append(OutboxMessage(f"requester:{request.id}", ENDING, request.id, payload))
     else:
-        rung = (*request.round.rung, timer.value)
+        rung = (*request.round.rung, name.value)
         work.put(replace(request, round=replace(request.round, rung=rung)))
-        if timer is Timer.ESCALATE:
+        if name is Timer.ESCALATE:
             to = policy_of(work.bot, request.flow).escalate_to or ()
             work.note(BOT, "request.escalated", request, to=to)
-        kind = IN_THREAD[timer]
+        kind = IN_THREAD[name]
         work.messages.append(OutboxMessage(f"{kind}:{request.id}", kind, request.id))
+    return work.at

@@ -7,6 +7,7 @@ are loaded after it.
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -23,7 +24,7 @@ from bot.store.outbox import OutboxMessage
 from bot.testusers import store
 from bot.testusers.parts import Parts, policy_of
 from bot.testusers.rules.people import CurrentList, Over
-from bot.testusers.rules.requests import THE_BOT, Request, Review, reconsidered, review
+from bot.testusers.rules.requests import THE_BOT, Attempts, Request, Review, Round, review
 from bot.testusers.tables import request_people, requests
 
 APPLY, TIMER = "testusers.apply", "testusers.timer"
@@ -190,7 +191,26 @@ class Work:
         """Ask for a new decision on the request, or expire the request if nothing is left to do."""
         if reviewed.is_over:
             return self.close(self.requests[reviewed.request.id], State.EXPIRED)
-        moved = reconsidered(reviewed, self.at, self.bot.settings.request_hours)
+        request = reviewed.request
+        again = Round(news=reviewed.news, asked_at=request.round.asked_at, rung=request.round.rung)
+        expires_at = request.expires_at
+        if request.state is not State.PENDING:
+            # A new round of approval has its own reminder and escalation.
+            again = Round(news=reviewed.news, asked_at=self.at)
+            expires_at = self.at + timedelta(hours=self.bot.settings.request_hours)
+        requested = replace(
+            request.requested,
+            without_approval=False,
+            card_version=request.requested.card_version + 1,
+        )
+        moved = replace(
+            request,
+            state=State.PENDING,
+            requested=requested,
+            expires_at=expires_at,
+            round=again,
+            attempts=Attempts(),
+        )
         self.put(moved)
         self.note(actor, "request.asked_again", moved, news=reviewed.news)
         return moved
@@ -205,7 +225,17 @@ class Work:
             for request_id, request in self.requests.items()
             if request != self._stored.get(request_id)
         ]
-        await self._write_requests(changed)
+        rows = list[dict[str, Any]]()
+        for before, request in changed:
+            version = request.version + 1 if before else request.version
+            await self.tx.write(_PUT, {**store.row_of(request), "version": version})
+            stored = before.people if before else ()
+            for position, person in enumerate(request.people):
+                if person not in stored[position : position + 1]:
+                    rows.append(store.person_row(request, position))
+        # Access ends before other access to the same entry of the list begins.
+        for row in sorted(rows, key=lambda row: row["over"] is None):
+            await self.tx.write(_PUT_PERSON, row)
         await audit.append(self.tx, *self.entries)
         for before, request in changed:
             await self._follow(before, request)
@@ -216,20 +246,6 @@ class Work:
             await write_card(self.tx, request_id, delay=delay)
         for message in self.messages:
             await outbox.put(self.tx, message)
-
-    async def _write_requests(self, changed: list[tuple[Request | None, Request]]) -> None:
-        rows = list[dict[str, Any]]()
-        for before, request in changed:
-            version = request.version + 1 if before else request.version
-            await self.tx.write(_PUT, {**store.row_of(request), "version": version})
-            stored = before.people if before else ()
-            for position, person in enumerate(request.people):
-                if person not in stored[position : position + 1]:
-                    rows.append(store.person_row(request, position))
-        # Access ends before other access to the same entry of the list begins.
-        rows.sort(key=lambda row: row["over"] is None)
-        for row in rows:
-            await self.tx.write(_PUT_PERSON, row)
 
     async def _follow(self, before: Request | None, request: Request) -> None:
         """Queue the jobs and messages that follow from a change to one request."""

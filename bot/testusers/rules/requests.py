@@ -297,24 +297,6 @@ class Review:
         return not self.request.left
 
 
-def reconsidered(review: Review, at: datetime, request_hours: float) -> Request:
-    """Return the reviewed request as pending again, without its approvals."""
-    request = review.request
-    expires_at, asked_at, rung = request.expires_at, request.round.asked_at, request.round.rung
-    if request.state is not State.PENDING:
-        # A new round of approval has its own reminder and escalation.
-        expires_at, asked_at, rung = at + timedelta(hours=request_hours), at, ()
-    version = request.requested.card_version + 1
-    return replace(
-        request,
-        state=State.PENDING,
-        requested=replace(request.requested, without_approval=False, card_version=version),
-        expires_at=expires_at,
-        round=Round(news=review.news, asked_at=asked_at, rung=rung),
-        attempts=Attempts(),
-    )
-
-
 def review(
     request: Request, flow: Flow, policy: FlowPolicy, at: datetime, current: CurrentList
 ) -> Review:
