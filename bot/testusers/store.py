@@ -41,16 +41,18 @@ from bot.testusers.rules.people import Access, Did, RequestPerson
 from bot.testusers.rules.requests import Request, Who
 from bot.testusers.tables import HAS_ACCESS, flow_posts, has_access, request_people, requests
 
+# The columns of the two tables that most queries are about.
+REQUEST, PERSON = requests.c, request_people.c
 # The start of a card's key. The request's ID follows.
 CARD_PREFIX = "request:"
-CARD_IS_NEEDED = outbox.shows(CARD_PREFIX, requests.c.id)
+CARD_IS_NEEDED = outbox.shows(CARD_PREFIX, REQUEST.id)
 OPEN = (State.PENDING, State.APPLYING)
 DECIDED = (*OVER, State.FAILED)
 GIVEN_UP = (State.DENIED, State.CANCELLED, State.EXPIRED)
 _REQUEST = TypeAdapter(Request)
 _PLAN = TypeAdapter(ListChangePlan)
 _PERSON_FIELDS = [field.name for field in fields(RequestPerson)]
-_STORED_FIELDS = [name for name in _PERSON_FIELDS if name in request_people.c]
+_STORED_FIELDS = [name for name in _PERSON_FIELDS if name in PERSON]
 _SAME_FIELDS = ("id", "state", "version", "created_at", "expires_at", "undo_of", "list_id")
 
 
@@ -59,21 +61,21 @@ def _is_one_of(state: ColumnElement[str], states: Iterable[State]) -> ColumnElem
     return state.in_([literal_column(f"'{one}'") for one in states])
 
 
-_IS_OPEN = _is_one_of(requests.c.state, OPEN)
-_OLDEST = (requests.c.created_at, requests.c.id)
-_NEWEST = (requests.c.created_at.desc(), requests.c.id)
+_IS_OPEN = _is_one_of(REQUEST.state, OPEN)
+_OLDEST = (REQUEST.created_at, REQUEST.id)
+_NEWEST = (REQUEST.created_at.desc(), REQUEST.id)
 
 # Statements that never change are built once, because building them takes longer than executing.
 _UNDO = requests.alias("undo")
 _UNDO_STATE = select(func.max(_UNDO.c.state)).where(
-    _UNDO.c.undo_of == requests.c.id, ~_is_one_of(_UNDO.c.state, GIVEN_UP)
+    _UNDO.c.undo_of == REQUEST.id, ~_is_one_of(_UNDO.c.state, GIVEN_UP)
 )
 # Somebody's present access isn't stored with the requests that would change it.
 _PRESENT = request_people.alias("present")
 _IS_PRESENT = (
-    (request_people.c.did == "open")
-    & (_PRESENT.c.flow_key == request_people.c.flow_key)
-    & (_PRESENT.c.spelling == request_people.c.spelling)
+    (PERSON.did == "open")
+    & (_PRESENT.c.flow_key == PERSON.flow_key)
+    & (_PRESENT.c.spelling == PERSON.spelling)
     & has_access(_PRESENT)
 )
 # One row for each person of a request.
@@ -81,72 +83,72 @@ _REQUESTS = (
     select(
         requests,
         _UNDO_STATE.scalar_subquery().label("undo"),
-        *(request_people.c[name].label(f"person_{name}") for name in _STORED_FIELDS),
+        *(PERSON[name].label(f"person_{name}") for name in _STORED_FIELDS),
         _PRESENT.c.ends_at.label("person_current_end"),
     )
     .select_from(
-        requests.outerjoin(request_people, request_people.c.request_id == requests.c.id).outerjoin(
+        requests.outerjoin(request_people, PERSON.request_id == REQUEST.id).outerjoin(
             _PRESENT, _IS_PRESENT
         )
     )
-    .order_by(*_OLDEST, request_people.c.position)
+    .order_by(*_OLDEST, PERSON.position)
 )
-_HAS_ID = requests.c.id.in_(bindparam("its_ids", expanding=True))
+_HAS_ID = REQUEST.id.in_(bindparam("its_ids", expanding=True))
 _BY_ID = _REQUESTS.where(_HAS_ID)
-_IN_FLOW = request_people.c.flow_key == bindparam("its_flow")
-_IS_ONE_OF_THEM = request_people.c.person.in_(bindparam("its_people", expanding=True))
+_IN_FLOW = PERSON.flow_key == bindparam("its_flow")
+_IS_ONE_OF_THEM = PERSON.person.in_(bindparam("its_people", expanding=True))
 _ACCESS = (
     select(
-        request_people.c.request_id,
-        request_people.c.spelling,
-        request_people.c.did_at.label("since"),
-        request_people.c.ends_at,
+        PERSON.request_id,
+        PERSON.spelling,
+        PERSON.did_at.label("since"),
+        PERSON.ends_at,
     )
     .where(HAS_ACCESS)
     .order_by(
-        request_people.c.ends_at.is_(None),
-        request_people.c.ends_at,
-        request_people.c.request_id,
-        request_people.c.position,
+        PERSON.ends_at.is_(None),
+        PERSON.ends_at,
+        PERSON.request_id,
+        PERSON.position,
     )
 )
 _ACCESS_IN_FLOW = _ACCESS.where(_IN_FLOW)
 _ACCESS_OF_THEM = _ACCESS_IN_FLOW.where(_IS_ONE_OF_THEM)
-_NAMES_THEM = exists().where(request_people.c.request_id == requests.c.id, _IS_ONE_OF_THEM)
-_FOR_THEM = (requests.c.flow_key == bindparam("its_flow")) & _NAMES_THEM
+_NAMES_THEM = exists().where(PERSON.request_id == REQUEST.id, _IS_ONE_OF_THEM)
+_FOR_THEM = (REQUEST.flow_key == bindparam("its_flow")) & _NAMES_THEM
 _PENDING_FOR_THEM = (
-    select(requests.c.id).where(requests.c.state == State.PENDING, _FOR_THEM).order_by(*_OLDEST)
+    select(REQUEST.id).where(REQUEST.state == State.PENDING, _FOR_THEM).order_by(*_OLDEST)
 )
 _THEIRS = request_people.alias("theirs")
 _NAMES_THE_SAME = exists().where(
-    request_people.c.request_id == requests.c.id,
-    request_people.c.flow_key == _THEIRS.c.flow_key,
-    request_people.c.person == _THEIRS.c.person,
+    PERSON.request_id == REQUEST.id,
+    PERSON.flow_key == _THEIRS.c.flow_key,
+    PERSON.person == _THEIRS.c.person,
     _THEIRS.c.request_id == bindparam("its_id"),
 )
 _THIS_OR_RELATED = union(
-    select(requests.c.id).where(requests.c.id == bindparam("its_id")),
-    select(requests.c.id).where(_IS_OPEN, _NAMES_THE_SAME),
+    select(REQUEST.id).where(REQUEST.id == bindparam("its_id")),
+    select(REQUEST.id).where(_IS_OPEN, _NAMES_THE_SAME),
 )
 _LATEST_LIST = (
     select(flow_lists.c.identities)
-    .where(flow_lists.c.flow_key == requests.c.flow_key)
+    .where(flow_lists.c.flow_key == REQUEST.flow_key)
     .order_by(flow_lists.c.id.desc())
     .limit(1)
     .scalar_subquery()
 )
 # Only one row has the list, because it can be long. A failed request can be retried.
 _SHOWS_LIST = and_(
-    requests.c.id == bindparam("its_id"),
-    _is_one_of(requests.c.state, (*OPEN, State.FAILED)),
-    func.coalesce(request_people.c.position, 0) == 0,
+    REQUEST.id == bindparam("its_id"),
+    _is_one_of(REQUEST.state, (*OPEN, State.FAILED)),
+    func.coalesce(PERSON.position, 0) == 0,
 )
 _AND_RELATED = _REQUESTS.add_columns(case((_SHOWS_LIST, _LATEST_LIST)).label("listed")).where(
-    requests.c.id.in_(_THIS_OR_RELATED)
+    REQUEST.id.in_(_THIS_OR_RELATED)
 )
-_IS_OWN = requests.c.requester_id == bindparam("its_requester")
+_IS_OWN = REQUEST.requester_id == bindparam("its_requester")
 _NEAR = (
-    select(requests.c.id, requests.c.state, _IS_OWN.label("is_own"), _FOR_THEM.label("is_for_them"))
+    select(REQUEST.id, REQUEST.state, _IS_OWN.label("is_own"), _FOR_THEM.label("is_for_them"))
     .where(_IS_OPEN, _FOR_THEM | _IS_OWN)
     .order_by(*_OLDEST)
 )
@@ -155,14 +157,14 @@ _NEAR = (
 _THEIR_PEOPLE = select(_THEIRS.c.person).where(
     _THEIRS.c.request_id.in_(bindparam("its_ids", expanding=True))
 )
-_STANDS_FOR_THEM = select(request_people.c.request_id).where(
+_STANDS_FOR_THEM = select(PERSON.request_id).where(
     _IN_FLOW,
-    request_people.c.person.in_(_THEIR_PEOPLE),
-    request_people.c.did == "made",
-    request_people.c.over.is_(None),
+    PERSON.person.in_(_THEIR_PEOPLE),
+    PERSON.did == "made",
+    PERSON.over.is_(None),
 )
 _CONCERNED = _REQUESTS.where(
-    requests.c.id.in_(select(requests.c.id).where(_HAS_ID).union(_STANDS_FOR_THEM))
+    REQUEST.id.in_(select(REQUEST.id).where(_HAS_ID).union(_STANDS_FOR_THEM))
 )
 _HOLD_FLOW = text(
     f"{NOW} FROM requests, pg_advisory_xact_lock(hashtextextended('{FLOW}' || flow_key, 0))"
@@ -213,13 +215,13 @@ async def concerned(tx: Transaction, flow_key: str, request_ids: Collection[str]
 
 async def requests_in(tx: Transaction, *states: State, flow_key: str = "") -> list[Request]:
     """Return the requests in these states, for one flow or all flows, oldest first."""
-    of_flow = [requests.c.flow_key == flow_key] if flow_key else []
-    return await _load(tx, _REQUESTS.where(requests.c.state.in_(states), *of_flow))
+    of_flow = [REQUEST.flow_key == flow_key] if flow_key else []
+    return await _load(tx, _REQUESTS.where(REQUEST.state.in_(states), *of_flow))
 
 
 async def shown_as_open(tx: Transaction, now: datetime) -> list[Request]:
     """Return the requests whose cards may need a new text after the settings have changed."""
-    failed_lately = (requests.c.state == State.FAILED) & (requests.c.expires_at > now)
+    failed_lately = (REQUEST.state == State.FAILED) & (REQUEST.expires_at > now)
     return await _load(tx, _REQUESTS.where(_IS_OPEN | failed_lately))
 
 
@@ -243,8 +245,8 @@ async def requests_of(
     tx: Transaction, slack_user_id: str, decided_since: datetime
 ) -> list[Request]:
     """Return a person's requests that are open or were decided since this time, newest first."""
-    is_recent = _IS_OPEN | (requests.c.decided_at >= decided_since)
-    is_own = requests.c.requester_id == slack_user_id
+    is_recent = _IS_OPEN | (REQUEST.decided_at >= decided_since)
+    is_own = REQUEST.requester_id == slack_user_id
     return (await _load(tx, _REQUESTS.where(is_own, is_recent)))[::-1]
 
 
@@ -253,20 +255,20 @@ async def count_by_rule(tx: Transaction, slack_user_id: str, rule_id: str, since
 
     Failed requests that have changed nothing are excluded.
     """
-    of_request = request_people.c.request_id == requests.c.id
-    has_effect = select(request_people).where(of_request, request_people.c.did == Did.MADE).exists()
+    of_request = PERSON.request_id == REQUEST.id
+    has_effect = select(request_people).where(of_request, PERSON.did == Did.MADE).exists()
     return await _count(
         tx,
-        requests.c.requester_id == slack_user_id,
-        requests.c.decided_by_id == rule_id,
-        requests.c.created_at >= since,
-        (requests.c.state != State.FAILED) | has_effect,
+        REQUEST.requester_id == slack_user_id,
+        REQUEST.decided_by_id == rule_id,
+        REQUEST.created_at >= since,
+        (REQUEST.state != State.FAILED) | has_effect,
     )
 
 
 async def count_pending(tx: Transaction) -> int:
     """Return the number of pending requests."""
-    return await _count(tx, requests.c.state == State.PENDING)
+    return await _count(tx, REQUEST.state == State.PENDING)
 
 
 async def _count(tx: Transaction, *where: ColumnElement[bool]) -> int:
@@ -281,10 +283,10 @@ async def requests_of_flow(
 
     Requests of which only the access is known aren't included (see migration 0029).
     """
-    is_known = (requests.c.state != State.APPLIED) | requests.c.decided_at.is_not(None)
-    where = (requests.c.flow_key == flow_key, is_known)
-    page = select(requests.c.id).where(*where).order_by(*_NEWEST).limit(limit).offset(offset)
-    oldest_first = await _load(tx, _REQUESTS.where(requests.c.id.in_(page)))
+    is_known = (REQUEST.state != State.APPLIED) | REQUEST.decided_at.is_not(None)
+    where = (REQUEST.flow_key == flow_key, is_known)
+    page = select(REQUEST.id).where(*where).order_by(*_NEWEST).limit(limit).offset(offset)
+    oldest_first = await _load(tx, _REQUESTS.where(REQUEST.id.in_(page)))
     return oldest_first[::-1], await _count(tx, *where)
 
 
@@ -295,7 +297,7 @@ async def flow_of(tx: Transaction, flow_key: str) -> Flow:
 
 
 def _newest(flow_key: str | ColumnElement[str]) -> Select[Any]:
-    return select(requests).where(requests.c.flow_key == flow_key).order_by(*_NEWEST).limit(1)
+    return select(requests).where(REQUEST.flow_key == flow_key).order_by(*_NEWEST).limit(1)
 
 
 async def forget_requests(tx: Transaction, before: datetime) -> int:
@@ -304,16 +306,16 @@ async def forget_requests(tx: Transaction, before: datetime) -> int:
     A request is kept as long as somebody has access by it. It's also kept if a message about it
     hasn't been sent yet, or was sent at or after this time.
     """
-    is_carried_over = (requests.c.state == State.APPLIED) & requests.c.decided_at.is_(None)
-    is_old = requests.c.state.in_(DECIDED) & (requests.c.decided_at < before) | is_carried_over
-    gives_access = (request_people.c.request_id == requests.c.id) & HAS_ACCESS
+    is_carried_over = (REQUEST.state == State.APPLIED) & REQUEST.decided_at.is_(None)
+    is_old = REQUEST.state.in_(DECIDED) & (REQUEST.decided_at < before) | is_carried_over
+    gives_access = (PERSON.request_id == REQUEST.id) & HAS_ACCESS
     is_told_since = outbox_messages.c.sent_at.is_(None) | (outbox_messages.c.sent_at >= before)
-    is_told = (outbox_messages.c.subject == requests.c.id) & is_told_since
+    is_told = (outbox_messages.c.subject == REQUEST.id) & is_told_since
     # Use NOT EXISTS, because NOT IN makes PostgreSQL scan all people for each request.
     over = is_old & ~exists().where(gives_access) & ~exists().where(is_told)
-    ids = [*await tx.connection.scalars(select(requests.c.id).where(over).limit(BATCH))]
-    await tx.write(delete(request_people).where(request_people.c.request_id.in_(ids)))
-    await tx.write(delete(requests).where(requests.c.id.in_(ids)))
+    ids = [*await tx.connection.scalars(select(REQUEST.id).where(over).limit(BATCH))]
+    await tx.write(delete(request_people).where(PERSON.request_id.in_(ids)))
+    await tx.write(delete(requests).where(REQUEST.id.in_(ids)))
     return len(ids)
 
 
@@ -408,17 +410,17 @@ def _of_people(flow_key: str, spellings: Iterable[str]) -> dict[str, Any]:
 async def access_by(tx: Transaction, slack_user_id: str) -> list[tuple[Flow, Access]]:
     """Return the access that a person requested, soonest end first. Endless access comes last."""
     query = (
-        _ACCESS.add_columns(requests.c.flow_sid, requests.c.flow_alias)
-        .join(requests, requests.c.id == request_people.c.request_id)
-        .where(requests.c.requester_id == slack_user_id)
+        _ACCESS.add_columns(REQUEST.flow_sid, REQUEST.flow_alias)
+        .join(requests, REQUEST.id == PERSON.request_id)
+        .where(REQUEST.requester_id == slack_user_id)
     )
     return [(Flow(*row[4:]), Access(*row[:4])) for row in await tx.connection.execute(query)]
 
 
 async def flows_with_access(tx: Transaction) -> list[str]:
     """Return the SIDs of all flows that somebody has access to."""
-    flows = select(request_people.c.flow_key).where(HAS_ACCESS).distinct().subquery()
-    newest = _newest(flows.c.flow_key).with_only_columns(requests.c.flow_sid).scalar_subquery()
+    flows = select(PERSON.flow_key).where(HAS_ACCESS).distinct().subquery()
+    newest = _newest(flows.c.flow_key).with_only_columns(REQUEST.flow_sid).scalar_subquery()
     return [*await tx.connection.scalars(select(newest).select_from(flows))]
 
 
@@ -482,9 +484,9 @@ async def replace_post(
         await tx.write(flow_posts.insert(), values)
 
 
-_NEEDED = select(func.min(requests.c.list_id)).where(
-    requests.c.flow_key == bindparam("its_flow"),
-    _IS_OPEN | ((requests.c.state == State.FAILED) & (requests.c.expires_at > bindparam("now"))),
+_NEEDED = select(func.min(REQUEST.list_id)).where(
+    REQUEST.flow_key == bindparam("its_flow"),
+    _IS_OPEN | ((REQUEST.state == State.FAILED) & (REQUEST.expires_at > bindparam("now"))),
 )
 _FORGET_LISTS = delete(flow_lists).where(
     _OF_FLOW,
