@@ -288,10 +288,21 @@ async def _decided(
     Raises:
         Conflict: The request needs approval, and too many of the person's requests do.
     """
-    is_now = request.requested.without_approval
-    action = "request.created_without_approval" if is_now else "request.created"
-    _note_created(work, action, request)
-    if is_now:
+    people, words, change = request.people, request.requested, change_of(request.people)
+    work.note(
+        person.slack_user_id,
+        "request.created_without_approval" if words.without_approval else "request.created",
+        request,
+        additions=change.additions,
+        removals=change.removals,
+        end_changes=[one.identity for one in people if one.effect in (Effect.KEEP, Effect.LIMIT)],
+        duration_seconds=people[0].asked_seconds,
+        until=sorted({one.asked_end.isoformat() for one in people if one.asked_end}),
+        reason=words.reason,
+        undo_of=request.undo_of,
+        **({"client": words.client} if words.client else {}),
+    )
+    if words.without_approval:
         request = request.moved(State.APPLYING, request.requester, work.at)
     elif rule := await _rule_for(work, person, request, policy):
         who = Who(rule_id(policy, request.flow.key), RULE_NAME)
@@ -305,23 +316,6 @@ async def _decided(
         )
     work.put(request)
     return request
-
-
-def _note_created(work: Work, action: str, request: Request) -> None:
-    people, change = request.people, change_of(request.people)
-    work.note(
-        request.requester.slack_user_id,
-        action,
-        request,
-        additions=change.additions,
-        removals=change.removals,
-        end_changes=[one.identity for one in people if one.effect in (Effect.KEEP, Effect.LIMIT)],
-        duration_seconds=people[0].asked_seconds,
-        until=sorted({one.asked_end.isoformat() for one in people if one.asked_end}),
-        reason=request.requested.reason,
-        undo_of=request.undo_of,
-        **({"client": request.requested.client} if request.requested.client else {}),
-    )
 
 
 async def _rule_for(

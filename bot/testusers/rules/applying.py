@@ -148,8 +148,8 @@ def make_plan(
     plan_id: str,
     at: datetime,
     lists: Sequence[FlowList],
-    requests: Sequence[Request] = (),
-    over: Sequence[Access] = (),
+    requests: Sequence[Request],
+    over: Sequence[Access],
 ) -> ListChangePlan:
     """Return the plan that applies approved requests to a list and removes expired access.
 
