@@ -21,7 +21,7 @@ from bot.configured import (
 )
 from bot.emailkey import EmailClient
 from bot.errors import NotConfigured
-from bot.flows.aliases import Flows
+from bot.flows.client import Flows
 from bot.gateway.asking import Programs
 from bot.gateway.forward import Forwarder
 from bot.gateway.server import Gateway

@@ -1,4 +1,4 @@
-"""A client for the flow service, and the check that a list isn't older than the bot's changes."""
+"""The flow service: its client, its flows by alias or SID, and reading an up-to-date list."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -8,11 +8,13 @@ from http import HTTPStatus
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr
 from yarl import URL
 
-from bot.flows.rules import Flow, FlowList, is_before
+from bot.errors import NotConfigured, NotFound
+from bot.flows.rules import Flow, FlowList, find_flow, is_before
 from bot.services.calls import ServiceCall
 from bot.services.credentials import basic
 from bot.services.errors import ResponseUnreadable, model_in, wrong_form
 from bot.services.http import OpenPermit, Permit, ServiceHttp, unlimited
+from bot.spelling import closest
 
 ADVICE: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: "Check FLOW_ACCOUNT_SID and FLOW_AUTH_TOKEN.",
@@ -27,6 +29,8 @@ UPDATE_ADVICE: Mapping[int, str] = {
 CHECK_ALIASES = "Choose another flow, or ask whoever runs Gatehouse to check FLOW_ALIASES."
 LABEL = "the flow service"
 MOST_FLOWS = 200
+FLOWS_NAMED = 20
+FLOWS_MEANT = 3
 STALE = "The list doesn't show a change that I made less than a minute ago. Try again in a minute."
 NO_SUCH_FLOW = "FW" + "0" * 32
 _FLOW_IN_URL = re.compile(r"/Flows/(FW[0-9a-fA-F]{32})(?![0-9a-fA-F])", re.IGNORECASE)
@@ -153,3 +157,40 @@ async def read_current(
         if not is_before(recent, in_doubt, listed):
             return listed
     raise OutdatedList("flow", STALE)
+
+
+class Flows:
+    """A lookup of flows by alias or SID. `client` is None if the flow service isn't configured."""
+
+    def __init__(
+        self,
+        aliases: Mapping[str, str],
+        client: FlowClient | None,
+        missing: Sequence[str],
+    ) -> None:
+        self.names = {sid.upper(): alias for alias, sid in aliases.items()}
+        self.sids = aliases
+        self._client = client
+        self._missing = missing
+
+    def named(self, typed: str) -> Flow:
+        """Return the flow with this alias or SID, or raise NotFound and suggest similar aliases."""
+        if flow := find_flow(typed, self.sids):
+            return flow
+        self.service()
+        aliases = sorted(self.sids)
+        names = ", ".join(aliases[:FLOWS_NAMED]) or "an alias"
+        hint = f"Use {names}, or a SID, which is FW followed by 32 hexadecimal digits."
+        error = NotFound(f"I don't know a flow called “{typed[:80]}”. {hint}")
+        raise error.suggesting(typed, dict.fromkeys(closest(typed, aliases, FLOWS_MEANT), ""))
+
+    def now(self, flow: Flow) -> Flow:
+        """Return the flow, with its alias if the current settings contain one."""
+        names = [name for name, sid in self.sids.items() if sid.upper() == flow.key]
+        return Flow(flow.sid, flow.alias if flow.alias in names else next(iter(names), None))
+
+    def service(self) -> FlowClient:
+        """Return the client, or raise NotConfigured if the flow service isn't configured."""
+        if self._client is None:
+            raise NotConfigured("the flow service", self._missing)
+        return self._client

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from bot.approvals.rules import FlowRules
-from bot.flows.aliases import Flows
+from bot.flows.client import Flows
 from bot.flows.rules import Flow
 from bot.metrics import Metrics
 from bot.ops.clock import Clock

@@ -10,7 +10,7 @@ from typing import Any
 
 from bot.approvals.rules import Act, State
 from bot.errors import SlackUnreachable
-from bot.flows.aliases import Flows
+from bot.flows.client import Flows
 from bot.flows.rules import Change
 from bot.permissions import Person, Policy, Role
 from bot.services.errors import ServiceError, ServiceRefused, ServiceTimeout, ServiceUnreachable

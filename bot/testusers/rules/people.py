@@ -209,26 +209,21 @@ class CurrentList:
     """A flow's list, and the ends of people's access, by their spelling on the list."""
 
     def __init__(self, identities: Iterable[str], ends: Mapping[str, datetime | None]) -> None:
-        self.identities = tuple(identities)
+        self.listed = dict.fromkeys(identities)
         self.ends = ends
-        self.spellings = Spellings(self.identities)
-        self._listed = set(self.identities)
+        self.spellings = Spellings(self.listed)
 
     @classmethod
     def of(cls, identities: Iterable[str], access: Mapping[str, Access]) -> "CurrentList":
         """Return a flow's list with the ends of all access to the flow."""
         return cls(identities, {spelling: one.ends_at for spelling, one in access.items()})
 
-    def has(self, spelling: str) -> bool:
-        """Return True if the list has an entry with exactly this spelling."""
-        return spelling in self._listed
-
     def effect(self, person: RequestPerson, at: datetime) -> Effect | None:
         """Return the effect of a wish at this time, or None if the list already shows it.
 
         Somebody whose access is about to be removed counts as absent.
         """
-        is_listed = self.has(person.spelling)
+        is_listed = person.spelling in self.listed
         if person.wants is Wants.REMOVE:
             return Effect.REMOVE if is_listed else None
         current = self.ends.get(person.spelling)
@@ -269,11 +264,11 @@ class CurrentList:
         If the list has more spellings of them than before, the others come last.
         """
         spelled, others = list[RequestPerson](), list[RequestPerson]()
-        taken = {person.spelling for person in people if self.has(person.spelling)}
+        taken = {person.spelling for person in people if person.spelling in self.listed}
         for person in people:
             new = [one for one in self.spellings.of(person.identity) if one not in taken]
             taken.update(new)
-            if new and not self.has(person.spelling):
+            if new and person.spelling not in self.listed:
                 spelling = new.pop(0)
                 spelled.append(replace(person, identity=spelling, spelling=spelling))
             else:
@@ -304,6 +299,6 @@ def inverse(
             wishes += [] if current.spellings.of(person.spelling) or is_past else [restored]
         elif not person.was_listed:
             wishes.append(removed)
-        elif current.has(person.spelling):
+        elif person.spelling in current.listed:
             wishes.append(removed if is_past else restored)
     return wishes

@@ -309,7 +309,7 @@ def review(
     for spelled in current.spelled(request.left):
         person = spelled.capped(policy.longest_seconds, at)
         is_capped |= person != spelled
-        if person.is_late_at(at) and request.undo_of and current.has(person.spelling):
+        if person.is_late_at(at) and request.undo_of and person.spelling in current.listed:
             # An undo restores an earlier end. If that end has passed, the person is removed.
             person = replace(person, wants=Wants.REMOVE)
         if did := _did_at(at, person, current):
@@ -347,7 +347,7 @@ def _did_at(at: datetime, person: RequestPerson, current: CurrentList) -> Did | 
     if person.is_late_at(at):
         return Did.LATE
     # A removal takes off several spellings of a person, who may be there in a new one by now.
-    is_there = current.spellings.of(person.identity) and not current.has(person.spelling)
+    is_there = current.spellings.of(person.identity) and person.spelling not in current.listed
     return Did.FOUND if is_there and person.wants is Wants.ADD else None
 
 

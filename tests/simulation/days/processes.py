@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from bot.approvals.rules import FlowPolicy
 from bot.errors import CommitUnknown, DatabaseUnavailable
-from bot.flows import aliases
+from bot.flows import client
 from bot.gateway.turns import Turns
 from bot.home.publishing import Home, redraw
 from bot.organizations.directory import OrganizationDirectory
@@ -273,7 +273,7 @@ class Process:
             clock=clock,
             database=database,
             people=self.people,
-            flows=aliases.Flows(settings.flow_aliases, outside.flows, ()),
+            flows=client.Flows(settings.flow_aliases, outside.flows, ()),
             slack=outside.slack,
             replies=outside.slack,
             metrics=SimpleNamespace(count_command=lambda *_: None),
