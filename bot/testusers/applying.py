@@ -230,9 +230,10 @@ class Run:
         first_id = min((request.list_id for request in work.approved), default=0)
         if plan := self.post:
             work.add(await self._concerned(work.tx, plan))
-            await work.settle(plan, plan.at, listed, plan.spellings_on(listed))
+            spellings = plan.spellings_on(listed)
+            await work.settle(plan, plan.at, listed, spellings)
             # If the POST took effect, sending it again would add these entries again.
-            if unclear := plan.unclear_in(listed):
+            if unclear := plan.unclear_in(listed, spellings):
                 reason = reason_of(StoredOtherwise(listed, unclear))
                 for request in work.approved:
                     if request.id in plan.request_ids:

@@ -235,10 +235,13 @@ async def open_near(
 ) -> tuple[list[Request], int]:
     """Return the open requests for these people, and the number of a person's pending requests."""
     values = {**_of_people(flow_key, spellings), "its_requester": slack_user_id}
-    rows = (await tx.connection.execute(_NEAR, values)).all()
-    own_pending = sum(row.is_own and row.state == State.PENDING for row in rows)
-    related = await requests_with(tx, [row.id for row in rows if row.is_for_them])
-    return related, own_pending
+    rows = await tx.connection.execute(_NEAR, values)
+    own_pending, ids = 0, list[str]()
+    for row in rows:
+        own_pending += row.is_own and row.state == State.PENDING
+        if row.is_for_them:
+            ids.append(row.id)
+    return await requests_with(tx, ids), own_pending
 
 
 async def requests_of(

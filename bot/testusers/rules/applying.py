@@ -96,9 +96,8 @@ class ListChangePlan:
             return {missing[0]: new[0]}
         return stored_spellings(missing, new)
 
-    def unclear_in(self, listed: Collection[str]) -> list[str]:
+    def unclear_in(self, listed: Collection[str], spellings: Mapping[str, str]) -> list[str]:
         """Return the unknown entries of a list that might be missing additions in another form."""
-        spellings = self.spellings_on(listed)
         added = self.change.spelled(spellings).additions
         return [] if {*added} <= {*listed} else self.unknown_in(listed, spellings)
 
