@@ -106,16 +106,13 @@ def one(place: Place, report: DataCenterReport) -> Message:
     footnotes = [f"Updated {text.time(report.listing.fetched_at)}"] if report.listing else []
     if report.failure:
         footnotes += problems([report])
-    return Message(
-        "\n".join([f"*{text.escape(organization.name, 400)}*", *main, *rest, *footnotes]),
-        (
-            block_kit.header(organization.name),
-            block_kit.section("\n".join(main)),
-            block_kit.context(*rest),
-            *([block_kit.context(*footnotes)] if footnotes else []),
-            block_kit.actions(block_kit.button("Rate limits", ids.RATELIMITS_SHOW, place.key.path)),
-        ),
-    )
+    lines = "\n".join([f"*{text.escape(organization.name, 400)}*", *main])
+    blocks = (block_kit.header(organization.name), block_kit.section("\n".join(main)))
+    message = Message(lines, blocks).plus(block_kit.context(*rest))
+    if footnotes:
+        message = message.plus(block_kit.context(*footnotes))
+    limits = block_kit.button("Rate limits", ids.RATELIMITS_SHOW, place.key.path)
+    return message.plus(block_kit.actions(limits))
 
 
 def _labelled(fields: Mapping[str, str | None]) -> list[str]:

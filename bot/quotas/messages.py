@@ -8,6 +8,7 @@ from bot.organizations.rules import Directory, OrganizationKey
 from bot.quotas.rules.limits import LIMITS, Limit, LimitKind, Plan, Source
 from bot.quotas.rules.quota import (
     DOCUMENTED,
+    HOUR_SECONDS,
     MINUTE_SECONDS,
     PEOPLE_SHOWN,
     Block,
@@ -17,8 +18,8 @@ from bot.quotas.rules.quota import (
     Meter,
     QuotaState,
     Standing,
-    by_hour,
     calls_by,
+    first_hour,
 )
 from bot.services.calls import PROBE, WATCH, client_named
 from bot.slack.messages import block_kit, ids, text
@@ -99,12 +100,12 @@ def overview(
         used = ", ".join(f"{meter} {kind.in_words}" for kind, meter in meters.items())
         lines.append(f"{text.escape(name, 60)}{key.center}: {used}, {state}")
         options.append((f"{text.shorten(name, 50)}{key.center}", key.path))
-    controls = page.turns(ids.RATELIMITS_PAGE)
+    controls = list[SlackBlock]()
+    if options:
+        controls.append(block_kit.select("Open an organization…", ids.RATELIMITS_SHOW, options))
+    controls += page.turns(ids.RATELIMITS_PAGE)
     refresh = f"{ids.RATELIMITS_PAGE}.refresh"
     controls.append(block_kit.button("Refresh", refresh, page.wanted.value()))
-    if rows:
-        menu = block_kit.select("Open an organization…", ids.RATELIMITS_SHOW, options)
-        controls.insert(0, menu)
     details = f"{text.code('/ratelimits <org>')} shows an organization's calls in the last 24 hours"
     return block_kit.tabular(
         [summary, *problems(directory.failures)],
@@ -117,12 +118,11 @@ def overview(
 
 
 def _state(standing: Standing) -> str:
+    state = standing.state.value
     if block := standing.blocks.longest:
-        return (
-            f"{standing.state} ({block.code})" if block.code in DOCUMENTED else str(standing.state)
-        )
+        return f"{state} ({block.code})" if block.code in DOCUMENTED else state
     lowered = standing.lowered(LimitKind.MINUTE)
-    return f"{standing.state}; {_limited(lowered)}" if lowered else str(standing.state)
+    return f"{state}; {_limited(lowered)}" if lowered else state
 
 
 def _limited(lowered: Limit) -> str:
@@ -151,19 +151,23 @@ def detail(
     elif day := standing.meters.get(LimitKind.DAY):
         pairs.append(("At this pace", _pace(standing, day, last_hour)))
     made = _made(hours, people)
-    made_by_hour = by_hour(hours, standing.now)
+    made_by_hour = calls_by("hour_at", hours)
+    hour_at = first_hour(standing.now)
     charts: list[SlackBlock] = []
     spoken = list[str]()
-    for first, title in enumerate(CHARTS):
-        half = made_by_hour[first * HOURS_A_CHART :][:HOURS_A_CHART]
-        if not any(calls for _, calls in half):
+    for title in CHARTS:
+        half = dict[str, int]()
+        for _ in range(HOURS_A_CHART):
+            half[f"{datetime.fromtimestamp(hour_at, UTC):%H:00}"] = made_by_hour[hour_at]
+            hour_at += HOUR_SECONDS
+        if not any(half.values()):
             continue
-        points = [{"label": _hour(at), "value": calls} for at, calls in half]
-        axes = {"categories": [point["label"] for point in points], "y_label": "Calls"}
+        points = [{"label": hour, "value": calls} for hour, calls in half.items()]
+        axes = {"categories": [*half], "y_label": "Calls"}
         series = [{"name": "Calls", "data": points}]
         chart = {"type": "bar", "series": series, "axis_config": axes}
         charts.append({"type": "data_visualization", "title": title, "chart": chart})
-        spoken.append(f"{title}: {', '.join(f'{_hour(at)} {calls}' for at, calls in half)}")
+        spoken.append(f"{title}: {', '.join(f'{hour} {calls}' for hour, calls in half.items())}")
     buttons = [block_kit.button("Refresh", ids.RATELIMITS_REFRESH, key.path)]
     about = "limits set in APIS"
     if not key.is_api:
@@ -177,20 +181,16 @@ def detail(
         *(f"{label}: {words}" for label, words in pairs),
         made,
         *spoken,
-        footnote,
     ]
-    return Message(
-        "\n".join(lines),
-        (
-            block_kit.header(name),
-            block_kit.section(state),
-            block_kit.fields(pairs),
-            block_kit.section(made),
-            *charts,
-            block_kit.context(footnote),
-            block_kit.actions(*buttons),
-        ),
+    blocks = (
+        block_kit.header(name),
+        block_kit.section(state),
+        block_kit.fields(pairs),
+        block_kit.section(made),
+        *charts,
     )
+    small_print = block_kit.context(footnote)
+    return Message("\n".join(lines), blocks).plus(small_print, block_kit.actions(*buttons))
 
 
 def _pace(standing: Standing, day: Meter, last_hour: int) -> str:
@@ -245,10 +245,6 @@ def _made(hours: Sequence[HourOfCalls], people: Mapping[str, str]) -> str:
         f"*Gatehouse's calls in the last 24 hours*\nBy person: {', '.join(callers)}\n"
         f"By type: {', '.join(kinds)}"
     )
-
-
-def _hour(at: float) -> str:
-    return f"{datetime.fromtimestamp(at, UTC):%H:00}"
 
 
 def checked(

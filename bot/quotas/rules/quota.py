@@ -34,7 +34,6 @@ from bot.quotas.rules.limits import (
     ReportedDay,
     Source,
     applying,
-    day_began_at,
     less_reserve,
 )
 from bot.services.calls import TOTAL_SECONDS, CallClass
@@ -136,13 +135,13 @@ class Blocks:
         A refused probe lengthens the pause, but a refused call that was sent before the block began
         doesn't.
         """
-        earlier = next((block for block in self.blocks if block.code is code), None)
+        blocks = {block.code: block for block in self.blocks}
+        earlier = blocks.pop(code, None)
         block = earlier or Block(code, since=now, until=now)
         tries = block.failed_tries + bool(probe and earlier)
         pause = pause_seconds(code, tries, told_seconds)
         block = replace(block, until=max(block.until, now + pause), failed_tries=tries)
-        others = (block for block in self.blocks if block.code is not code)
-        return Blocks((*others, block), 0.0 if probe else self.probing_until)
+        return Blocks((*blocks.values(), block), 0.0 if probe else self.probing_until)
 
     def moved(self, seconds: float) -> "Blocks":
         """Return the same blocks after a correction of the clock."""
@@ -373,11 +372,6 @@ class Standing:
         in_use = InUse(used.minute + 1, used.concurrent + 1, used.day + 1)
         return replace(self, in_use=in_use, made=self.made + 1)
 
-    @property
-    def day_began_at(self) -> float:
-        """The start of the current day."""
-        return day_began_at(self.reported, self.now)
-
     @cached_property
     def meters(self) -> Mapping[LimitKind, Meter]:
         """The usage against each kind of limit that the service has."""
@@ -406,8 +400,8 @@ class Standing:
 
     def lowered(self, kind: LimitKind) -> Limit | None:
         """Return the limit of this kind that a 429 has lowered, if there is one."""
-        its = (limit for limit in self.limits if limit.kind is kind)
-        return next((limit for limit in its if limit.source is Source.REFUSAL), None)
+        refusal = (kind, Source.REFUSAL)
+        return next((limit for limit in self.limits if (limit.kind, limit.source) == refusal), None)
 
     @property
     def state(self) -> QuotaState:
@@ -460,10 +454,3 @@ def first_hour(now: float) -> float:
     """Return the start of the earliest of the last 24 clock hours, including the current hour."""
     this_hour = now // HOUR_SECONDS * HOUR_SECONDS
     return this_hour - (HOURS_SHOWN - 1) * HOUR_SECONDS
-
-
-def by_hour(hours: Sequence[HourOfCalls], now: float) -> list[tuple[float, int]]:
-    """Return the number of calls in each of the last 24 clock hours, oldest first."""
-    made = calls_by("hour_at", hours)
-    first = first_hour(now)
-    return [(at, made[at]) for at in (first + n * HOUR_SECONDS for n in range(HOURS_SHOWN))]

@@ -22,6 +22,7 @@ from bot.quotas.rules.limits import (
     Plan,
     ReportedDay,
     applying,
+    day_began_at,
     share_of,
 )
 from bot.quotas.rules.quota import (
@@ -234,9 +235,10 @@ async def free_at(
     is_day = limit.kind is LimitKind.DAY
     if is_day and limit.until is not None and caller is None:
         return limit.until
+    now = account.now
     parameters = {
         "organization": account.id,
-        "since": account.day_began_at - HOLD_SECONDS if is_day else account.now,
+        "since": day_began_at(account.reported, now) - HOLD_SECONDS if is_day else now,
         "earlier": limit.most - 1,
         "caller": caller,
     }
