@@ -79,12 +79,22 @@ class Programs:
             raise refusal from error
 
     async def _asked(self, program: Program, content_type: str, body: bytes) -> web.Response:
+        """Ask for the change in the body, or return the request if it was asked for before."""
         bot = self.bot
         async with bot.database.read_only(sees_snapshot=False) as tx:
             request = await asking.asked_before(tx, program, await tx.now())
         if request is not None:
             return await self._object(HTTPStatus.ACCEPTED, Asked(request.flow, request=request))
-        requested = _change_in(content_type, body)
+        kind = content_type.casefold()
+        if kind == "application/json" or kind.startswith("multipart/"):
+            raise malformed(NOT_TEXT)
+        try:
+            typed = body.decode().strip()
+        except UnicodeDecodeError:
+            raise malformed(NOT_TEXT) from None
+        requested = parse_testusers(escaped(typed))
+        if not isinstance(requested, ChangeRequest) or requested.now:
+            raise malformed(ONLY_CHANGES)
         if not bot.people.is_ready:
             raise UnknownPerson(STARTING)
         asked = await asking.ask_for(bot, program, requested)
@@ -105,26 +115,6 @@ class Programs:
         request = asked.request
         told = {"request": request and request.id, "state": request and request.state, **more}
         return message(status, await answer_to_program(self.bot, asked), **told)
-
-
-def _change_in(content_type: str, body: bytes) -> ChangeRequest:
-    """Return the change that the body asks for.
-
-    Raises:
-        UsageError: The text can't be parsed.
-        GatewayRefusal: The body isn't a text, or the text isn't a change that a program can make.
-    """
-    kind = content_type.casefold()
-    if kind == "application/json" or kind.startswith("multipart/"):
-        raise malformed(NOT_TEXT)
-    try:
-        typed = body.decode().strip()
-    except UnicodeDecodeError:
-        raise malformed(NOT_TEXT) from None
-    requested = parse_testusers(escaped(typed))
-    if not isinstance(requested, ChangeRequest) or requested.now:
-        raise malformed(ONLY_CHANGES)
-    return requested
 
 
 def _refusal(error: GatehouseError) -> GatewayRefusal:

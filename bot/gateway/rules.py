@@ -245,19 +245,19 @@ def passed_headers(headers: Headers) -> list[tuple[str, str]]:
     its values are passed on under the first.
     """
     headers = [(name.strip(), value) for name, value in headers]
+    stopped = set(_NOT_PASSED)
+    for name, value in headers:
+        if name.casefold() == "connection":
+            stopped |= {word.strip().casefold() for word in value.split(",")}
     spellings: dict[str, str] = {}
-    for name, _ in headers:
-        spellings.setdefault(name.casefold(), name)
-    connection = (value for name, value in headers if name.casefold() == "connection")
-    named = {word.strip().casefold() for value in connection for word in value.split(",")}
-    stopped = _NOT_PASSED | named
-    return [
-        (spellings[name.casefold()], value)
-        for name, value in headers
-        if name.casefold() not in stopped
-        and not name.casefold().startswith(_NOT_PASSED_BEGIN)
-        and not _CONTROL.search(name + value)
-    ]
+    passed = []
+    for name, value in headers:
+        word = name.casefold()
+        spelling = spellings.setdefault(word, name)
+        is_stopped = word in stopped or word.startswith(_NOT_PASSED_BEGIN)
+        if not is_stopped and not _CONTROL.search(name + value):
+            passed.append((spelling, value))
+    return passed
 
 
 def seconds_to_wait(preferences: Sequence[str]) -> float:
