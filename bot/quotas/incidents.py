@@ -36,7 +36,6 @@ from bot.quotas.rules.quota import (
 )
 from bot.quotas.store import accounts, incidents
 from bot.quotas.store import ledger as quotas
-from bot.quotas.store.accounts import COLUMNS
 from bot.quotas.store.ledger import Reservation
 from bot.services.calls import PROBE, WATCH, CallCause
 from bot.services.errors import RateLimited, ServiceError
@@ -123,7 +122,7 @@ async def _learn(
             account.lowered(code.kind), code.kind, beside=granted.concurrent, used=used, at=at
         )
         if limit is not None:
-            most, until = COLUMNS[code.kind]
+            most, until = accounts.COLUMNS[code.kind]
             changes |= {most: limit.most, until: limit.until}
     if changes:
         await quotas.change(tx, account.id, **changes)

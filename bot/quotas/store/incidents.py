@@ -24,11 +24,9 @@ DETAIL = TypeAdapter(IncidentDetail)
 
 
 # Built once, because building a statement takes longer than executing it.
-_INCIDENTS = select(
-    organizations,
-    incidents.c.id.label("incident_id"),
-    *(column for column in incidents.c if column.name not in {"id", "organization"}),
-).join(organizations, organizations.c.id == incidents.c.organization)
+_INCIDENTS = select(incidents, *(column for column in organizations.c if column.name != "id")).join(
+    organizations, organizations.c.id == incidents.c.organization
+)
 _IS_OPEN = incidents.c.closed_at.is_(None)
 
 
@@ -85,8 +83,8 @@ async def _load(tx: Transaction, which: ColumnElement[bool]) -> list[Incident]:
     now = (await tx.now()).timestamp()
     return [
         Incident(
-            id=row.incident_id,
-            organization=row.id,
+            id=row.id,
+            organization=row.organization,
             key=OrganizationKey(row.data_center, row.organization_id),
             code=row.code,
             opened_at=row.opened_at,
