@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr
@@ -62,6 +63,7 @@ class _FlowNames(BaseModel):
     flows: list[_FlowName]
 
 
+@dataclass(frozen=True)
 class FlowClient:
     """A client that reads and replaces flows' test users, using HTTP Basic authentication.
 
@@ -69,18 +71,11 @@ class FlowClient:
     differs between deployments.
     """
 
-    def __init__(
-        self,
-        http: ServiceHttp,
-        base_url: URL,
-        account_sid: str,
-        auth_token: SecretStr,
-        form_field: str = "testUsers",
-    ) -> None:
-        self._http = http
-        self._base_url = base_url
-        self._headers = basic(account_sid, auth_token)
-        self._form_field = form_field
+    http: ServiceHttp
+    base_url: URL
+    account_sid: str
+    auth_token: SecretStr
+    form_field: str = "testUsers"
 
     async def read(self, flow_sid: str) -> list[str]:
         """Return the flow's test users in the service's order, or raise a ServiceError."""
@@ -99,7 +94,7 @@ class FlowClient:
         sent. If it returns False, nothing is sent.
         """
         # A form can't contain a field without values, so one empty value means an empty list.
-        form = [(self._form_field, identity) for identity in identities or [""]]
+        form = [(self.form_field, identity) for identity in identities or [""]]
         return await self._request(flow_sid, form, lambda: nullcontext(Permit(may_send)))
 
     async def names(self) -> dict[str, str]:
@@ -107,9 +102,11 @@ class FlowClient:
 
         Only setup makes this call, because not every account can list its flows.
         """
-        url = (self._base_url / "v2" / "Flows").with_query(PageSize=MOST_FLOWS)
-        call = ServiceCall("flow", LABEL, "GET", url, headers=self._headers)
-        listed = await self._http.request(call, lambda body: model_in(call, body, _FlowNames))
+        url = (self.base_url / "v2" / "Flows").with_query(PageSize=MOST_FLOWS)
+        call = ServiceCall(
+            "flow", LABEL, "GET", url, headers=basic(self.account_sid, self.auth_token)
+        )
+        listed = await self.http.request(call, lambda body: model_in(call, body, _FlowNames))
         return {flow.sid: flow.friendly_name for flow in listed.flows}
 
     async def _request(
@@ -122,8 +119,8 @@ class FlowClient:
             service="flow",
             label=LABEL,
             method="POST" if form else "GET",
-            url=self._base_url / "v2" / "Flows" / flow_sid / "TestUsers",
-            headers=self._headers,
+            url=self.base_url / "v2" / "Flows" / flow_sid / "TestUsers",
+            headers=basic(self.account_sid, self.auth_token),
             form=form,
             advice=UPDATE_ADVICE if form else ADVICE,
             missing=f"The flow service can't find the flow {flow_sid}. {CHECK_ALIASES}",
@@ -136,7 +133,7 @@ class FlowClient:
                     raise wrong_form(call, "for another flow")
             return [identity for identity in sent.test_users if identity]
 
-        return await self._http.request(call, listed, permits)
+        return await self.http.request(call, listed, permits)
 
 
 class OutdatedList(ResponseUnreadable):
@@ -159,19 +156,21 @@ async def read_current(
     raise OutdatedList("flow", STALE)
 
 
+@dataclass(frozen=True)
 class Flows:
-    """A lookup of flows by alias or SID. `client` is None if the flow service isn't configured."""
+    """A lookup of flows by alias or SID.
 
-    def __init__(
-        self,
-        aliases: Mapping[str, str],
-        client: FlowClient | None,
-        missing: Sequence[str],
-    ) -> None:
-        self.names = {sid.upper(): alias for alias, sid in aliases.items()}
-        self.sids = aliases
-        self._client = client
-        self._missing = missing
+    `sids` maps aliases to SIDs. `client` is None if the settings in `missing` are missing.
+    """
+
+    sids: Mapping[str, str]
+    client: FlowClient | None
+    missing: Sequence[str]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The aliases, keyed by SID in uppercase."""
+        return {sid.upper(): alias for alias, sid in self.sids.items()}
 
     def named(self, typed: str) -> Flow:
         """Return the flow with this alias or SID, or raise NotFound and suggest similar aliases."""
@@ -191,6 +190,6 @@ class Flows:
 
     def service(self) -> FlowClient:
         """Return the client, or raise NotConfigured if the flow service isn't configured."""
-        if self._client is None:
-            raise NotConfigured("the flow service", self._missing)
-        return self._client
+        if self.client is None:
+            raise NotConfigured("the flow service", self.missing)
+        return self.client
