@@ -7,7 +7,7 @@ generation too, so the end of the old run doesn't remove the new job.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from functools import cache
 from operator import attrgetter
@@ -21,7 +21,6 @@ from sqlalchemy import (
     case,
     delete,
     func,
-    or_,
     select,
     update,
 )
@@ -68,10 +67,9 @@ _AGAIN = {
     "generation": jobs.c.generation + case((jobs.c.owner.is_(None), 0), else_=1),
 }
 _PUT = _INSERT.on_conflict_do_update(index_elements=[jobs.c.key], set_=_AGAIN)
+_COLUMNS = [jobs.c[part.name] for part in fields(Job)]
 _ENSURE = _INSERT.on_conflict_do_nothing(index_elements=[jobs.c.key])
-_EXCLUDED = jobs.c.kind.in_(bindparam("exclude_kinds", expanding=True))
-_OWNED = jobs.c.owner == bindparam("its_owner")
-_MINE = (jobs.c.key == bindparam("its_key")) & _OWNED
+_MINE = (jobs.c.key == bindparam("its_key")) & (jobs.c.owner == bindparam("its_owner"))
 _UNCHANGED = _MINE & (jobs.c.generation == bindparam("its_generation"))
 _REMOVE = delete(jobs).where(_UNCHANGED)
 _RESCHEDULE = (
@@ -91,14 +89,13 @@ def _putting(clock: ColumnElement[float]) -> Insert:
 
 
 @cache
-def _claiming(clock: ColumnElement[float], *, excludes: bool, newest_first: bool) -> Update:
+def _claiming(clock: ColumnElement[float], *, newest_first: bool) -> Update:
     """Return the statement that claims due jobs. The database reads the clock in it."""
     is_free = jobs.c.leased_until.is_(None) | (jobs.c.leased_until <= clock)
-    if excludes:
-        is_free &= ~_EXCLUDED
+    is_excluded = jobs.c.kind.in_(bindparam("exclude_kinds", expanding=True))
     chosen = (
         select(jobs.c.key)
-        .where(jobs.c.due_at <= clock, is_free)
+        .where(jobs.c.due_at <= clock, is_free, ~is_excluded)
         .order_by(jobs.c.due_at.desc() if newest_first else jobs.c.due_at)
         .limit(bindparam("most"))
         .with_for_update(skip_locked=True)
@@ -111,7 +108,7 @@ def _claiming(clock: ColumnElement[float], *, excludes: bool, newest_first: bool
             leased_until=clock + LEASE_SECONDS,
             generation=jobs.c.generation + 1,
         )
-        .returning(jobs)
+        .returning(*_COLUMNS)
     )
 
 
@@ -181,16 +178,10 @@ async def claim(
     If there are more, claim the oldest, or with `newest_first` the newest. Other owners can't claim
     these jobs until the leases expire. Skip jobs of the kinds in `exclude_kinds`.
     """
-    parameters: dict[str, Any] = {"most": count, "its_owner": owner, **tx.clock_parameters}
-    if exclude_kinds:
-        parameters["exclude_kinds"] = list(exclude_kinds)
-    excludes = bool(exclude_kinds)
-    statement = _claiming(tx.clock, excludes=excludes, newest_first=newest_first)
-    rows = (await tx.connection.execute(statement, parameters)).all()
-    return [
-        Job(row.key, row.kind, row.subject, row.due_at, row.payload, row.generation, row.tries)
-        for row in sorted(rows, key=attrgetter("due_at"))
-    ]
+    its = {"most": count, "its_owner": owner, "exclude_kinds": list(exclude_kinds)}
+    statement = _claiming(tx.clock, newest_first=newest_first)
+    rows = await tx.connection.execute(statement, {**its, **tx.clock_parameters})
+    return sorted((Job(*row) for row in rows), key=attrgetter("due_at"))
 
 
 async def renew(tx: Transaction, owner: str, key: str, *, skip_locked: bool = False) -> bool:
@@ -198,9 +189,8 @@ async def renew(tx: Transaction, owner: str, key: str, *, skip_locked: bool = Fa
 
     If `skip_locked` is True, skip the job if another transaction has locked its row.
     """
-    statement = _renewing(tx.clock, skip_locked=skip_locked)
-    parameters = {"its_owner": owner, "its_key": key, **tx.clock_parameters}
-    renewed = await tx.connection.execute(statement, parameters)
+    its = {"its_owner": owner, "its_key": key, **tx.clock_parameters}
+    renewed = await tx.connection.execute(_renewing(tx.clock, skip_locked=skip_locked), its)
     return renewed.rowcount > 0
 
 
@@ -221,8 +211,8 @@ async def finish(tx: Transaction, owner: str, job: Job, again: Again | None) -> 
     if again is None:
         await tx.write(_REMOVE, unchanged)
     else:
-        rescheduled = {"again_at": again.at, "again_tries": again.tries}
-        await tx.write(_RESCHEDULE, {**unchanged, **rescheduled})
+        values = {"again_at": again.at, "again_tries": again.tries}
+        await tx.write(_RESCHEDULE, {**unchanged, **values})
         tx.has_due_job = True
     if tx.has_due_job:
         await tx.write(_RELEASE, lease)
@@ -242,9 +232,9 @@ async def release_all(tx: Transaction) -> None:
 async def count(tx: Transaction) -> tuple[int, int, int]:
     """Count all jobs, due jobs, and late jobs (overdue or failing for at least a minute)."""
     now = await tx.now()
-    late = or_(jobs.c.due_at <= now - timedelta(minutes=1), jobs.c.tries >= LATE_TRIES)
-    query = select(
-        func.count(), func.count().filter(jobs.c.due_at <= now), func.count().filter(late)
-    ).select_from(jobs)
-    total, due, overdue = (await tx.connection.execute(query)).one()
-    return total, due, overdue
+    is_due = jobs.c.due_at <= now
+    is_late = (jobs.c.due_at <= now - timedelta(minutes=1)) | (jobs.c.tries >= LATE_TRIES)
+    rows = func.count()
+    query = select(rows, rows.filter(is_due), rows.filter(is_late)).select_from(jobs)
+    total, due, late = (await tx.connection.execute(query)).one()
+    return total, due, late
