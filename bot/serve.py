@@ -33,7 +33,7 @@ from bot.settings.model import SERVICES, revealed
 from bot.store import jobs
 from bot.store.causes import cause_of
 from bot.store.sqlite import process_lock
-from bot.tasks import Flights, SingleFlight
+from bot.tasks import Flights, SingleFlight, cancel
 from handlers.app import slack_app
 from handlers.endpoint import Refusals, SlackEndpoint
 
@@ -237,9 +237,7 @@ class Service:
         if self._bot.inventory.gateway is not None:
             endings.append(self._bot.inventory.gateway.stop(left))
         await asyncio.gather(*endings)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel(tasks)
         await runner.cleanup()
         # The last requests have been acknowledged, but their answers may not have been sent yet.
         await self._bot.tasks.drain(deadline - time())

@@ -1,7 +1,7 @@
 """Background tasks that the program waits for at shutdown, and a cache for slow lookups."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -40,10 +40,15 @@ class Tasks:
             async with asyncio.timeout(seconds):
                 while self._running:
                     await asyncio.wait(self._running)
-        unfinished = list(self._running)
-        for task in unfinished:
-            task.cancel()
-        await asyncio.gather(*unfinished, return_exceptions=True)
+        await cancel(self._running)
+
+
+async def cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks, and wait until they have ended."""
+    unfinished = list(tasks)
+    for task in unfinished:
+        task.cancel()
+    await asyncio.gather(*unfinished, return_exceptions=True)
 
 
 class Batches(Generic[T, V]):

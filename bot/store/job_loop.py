@@ -20,6 +20,7 @@ from bot.ops.clock import Clock, since_boot
 from bot.store import jobs
 from bot.store.engine import Database, Transaction
 from bot.store.jobs import Again, Job
+from bot.tasks import cancel
 
 log = structlog.get_logger(__name__)
 
@@ -154,11 +155,7 @@ class JobLoop:
     """
 
     def __init__(
-        self,
-        database: Database,
-        clock: Clock,
-        owner: str,
-        kinds: Mapping[str, Kind],
+        self, database: Database, clock: Clock, owner: str, kinds: Mapping[str, Kind]
     ) -> None:
         self._database = database
         self._clock = clock
@@ -208,8 +205,7 @@ class JobLoop:
                 await asyncio.wait(self._running.values())
         finally:
             self._has_ended.set()
-            renewing.cancel()
-            await asyncio.gather(renewing, return_exceptions=True)
+            await cancel([renewing])
 
     async def stop(self, seconds: float) -> None:
         """Stop claiming jobs. Wait up to `seconds` for running jobs, then cancel them."""
@@ -222,10 +218,7 @@ class JobLoop:
                 # A transaction that had claimed jobs may have ended later than the loop.
                 while self._running:
                     await asyncio.wait(self._running.values())
-        left = list(self._running.values())
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        await cancel(self._running.values())
 
     async def _look(self) -> None:
         """Start due jobs, with a transaction that does nothing else.
