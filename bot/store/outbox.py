@@ -84,8 +84,6 @@ def _waiting(clock: ColumnElement[float]) -> Select[Any]:
 
 
 _CARD = select(cards).where(cards.c.key == bindparam("its_key"))
-
-
 _MARK_SENT = (
     update(outbox_messages)
     .where(
@@ -106,15 +104,10 @@ async def put(
 ) -> None:
     """Store an outbox message, and a job that sends it after the delay."""
     now = await tx.now()
-    new = {
-        "key": outbox_message.key,
-        "kind": outbox_message.kind,
-        "subject": outbox_message.subject,
-        "payload": dict(outbox_message.payload),
-        "created_at": now,
-    }
-    await tx.write(_PUT, new)
     key = outbox_message.key
+    new = {**vars(outbox_message), "payload": dict(outbox_message.payload), "created_at": now}
+    del new["id"]
+    await tx.write(_PUT, new)
     await jobs.put(tx, jobs.Job(f"{SEND}:{key}", SEND, key, now + delay))
 
 
