@@ -4,7 +4,6 @@ import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 
 import aiohttp
 from slack_sdk.web.async_client import AsyncWebClient
@@ -12,13 +11,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from bot.audit.reading import HEAD, Witness
 from bot.checks.health import HEALTH_CARD, Health
 from bot.checks.parts import CheckParts
-from bot.configured import (
-    email_client,
-    flow_client,
-    quota_terms,
-    redactor_of,
-    service_access,
-)
+from bot.configured import email_client, flow_client, quota_terms, redactor_of, service_access
 from bot.emailkey import EmailClient
 from bot.errors import NotConfigured
 from bot.flows.client import Flows
@@ -118,9 +111,7 @@ class Gatehouse:
 
 @asynccontextmanager
 async def gatehouse(
-    settings: Settings,
-    redactor: Redactor | None = None,
-    clock: Clock | None = None,
+    settings: Settings, redactor: Redactor | None = None, clock: Clock | None = None
 ) -> AsyncIterator[Gatehouse]:
     """Yield a bot with these settings, without making calls or opening connections.
 
@@ -149,8 +140,17 @@ def _built(
     tasks = Tasks()
 
     # The services
-    services = ServiceLog(clock.now, _configured_services(settings))
-    observe = partial(_observe_call, metrics, services)
+    names = [f"inventory ({name})" for name in settings.inventory_data_centers]
+    names += [f"api ({name})" for name in settings.apis]
+    names += [name for name in ("flow", "email") if not settings.missing_for(name)]
+    services = ServiceLog(clock.now, names)
+
+    def observe(observed: Observed) -> None:
+        metrics.service_calls.labels(observed.service, observed.label).inc()
+        center = f" ({observed.data_center})" if observed.data_center else ""
+        failure = None if observed.outcome == "ok" else observed.outcome
+        services.note(f"{observed.service}{center}", failure)
+
     http = ServiceHttp(session, redactor, observe, clock)
 
     # Slack
@@ -177,16 +177,10 @@ def _built(
         if center.organization_id
     }
     directory = OrganizationDirectory(
-        inventory,
-        database,
-        clock,
-        settings.inventory_cache_seconds,
-        named,
+        inventory, database, clock, settings.inventory_cache_seconds, named
     )
     ratelimits = RateLimits(database, directory, people, terms, clock)
     alerts = Alerts(database, directory, settings.alerts_channel)
-    probes = Probes(directory, terms)
-    watcher = Watcher(database, directory, terms, settings.inventory_watch)
 
     # Test users and the Home tab
     flow = flow_client(settings, http)
@@ -225,17 +219,15 @@ def _built(
     witness = Witness(settings.alerts_channel)
     cards = {**messages.cards, CARD: alerts.card, HEALTH_CARD: health.card}
     notes = {**messages.notes, NOTE: alerts.note, HEAD: witness.note}
-    sender = Sender(database, slack, cards, notes)
     daily = [witness.post] if settings.audit_witness else []
-    retention = Retention(database, settings.retain_days, PRUNES, daily)
     kinds = {
-        **retention.kinds,
+        **Retention(database, settings.retain_days, PRUNES, daily).kinds,
         **home.kinds,
-        **probes.kinds,
-        **watcher.kinds,
+        **Probes(directory, terms).kinds,
+        **Watcher(database, directory, terms, settings.inventory_watch).kinds,
         **tidying.KINDS,
         **health.kinds,
-        **sender.kinds,
+        **Sender(database, slack, cards, notes).kinds,
         **testuser_jobs.kinds(testusers),
     }
 
@@ -245,14 +237,7 @@ def _built(
         database=database,
         metrics=metrics,
         tasks=tasks,
-        slack=SlackParts(
-            web,
-            slack,
-            replies,
-            people,
-            pace,
-            ReceivedEvents(database),
-        ),
+        slack=SlackParts(web, slack, replies, people, pace, ReceivedEvents(database)),
         inventory=InventoryParts(directory, ratelimits, alerts, gateway),
         testusers=testusers,
         email=email_client(settings, http),
@@ -265,16 +250,3 @@ def _built(
 def new_id() -> str:
     """Return an ID for a request or a job."""
     return secrets.token_hex(8)
-
-
-def _configured_services(settings: Settings) -> list[str]:
-    centers = [f"inventory ({name})" for name in settings.inventory_data_centers]
-    centers += [f"api ({name})" for name in settings.apis]
-    return centers + [name for name in ("flow", "email") if not settings.missing_for(name)]
-
-
-def _observe_call(metrics: Metrics, services: ServiceLog, observed: Observed) -> None:
-    metrics.service_calls.labels(observed.service, observed.label).inc()
-    center = f" ({observed.data_center})" if observed.data_center else ""
-    failure = None if observed.outcome == "ok" else observed.outcome
-    services.note(f"{observed.service}{center}", failure)
