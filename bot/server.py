@@ -145,8 +145,8 @@ class Site(web.BaseSite):
         self.unreadable = unreadable
         self._address = address
         self._most = most
-        # Open connections, oldest first.
-        self._open: dict[HttpConnection, None] = {}
+        self.open: dict[HttpConnection, None] = {}
+        """The open connections, oldest first."""
 
     @property
     def name(self) -> str:
@@ -169,16 +169,12 @@ class Site(web.BaseSite):
 
     def opened(self, connection: "HttpConnection") -> None:
         """Add a connection. If the limit is reached, close another connection first."""
-        if len(self._open) >= self._most:
+        if len(self.open) >= self._most:
             # Prefer to close connections without requests, then idle connections, then the oldest.
-            victim = min(self._open, key=lambda known: (known.is_busy, known.has_asked))
-            self.closed(victim)
+            victim = min(self.open, key=lambda known: (known.is_busy, known.has_asked))
+            del self.open[victim]
             victim.force_close()
-        self._open[connection] = None
-
-    def closed(self, connection: "HttpConnection") -> None:
-        """Remove a closed connection."""
-        self._open.pop(connection, None)
+        self.open[connection] = None
 
 
 class HttpConnection(web.RequestHandler):
@@ -237,7 +233,7 @@ class HttpConnection(web.RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         """Release the connection and the data received on it."""
         self._first_deadline.cancel()
-        self._site.closed(self)
+        self._site.open.pop(self, None)
         super().connection_lost(exc)
         # A parser error in this queue would keep the received bytes in memory.
         self._messages.clear()
