@@ -9,8 +9,7 @@ from slack_bolt.async_app import AsyncApp, AsyncBoltRequest
 from slack_bolt.authorization import AuthorizeResult
 
 from bot.app import Gatehouse
-from bot.ops.current_delivery import following
-from bot.ops.logs import bolt_logger
+from bot.ops.logs import bolt_logger, following
 from bot.settings.model import revealed
 from handlers.listening import Listening
 

@@ -20,7 +20,7 @@ from bot.app import Gatehouse, SlackParts
 from bot.commands import COMMANDS, HELP, Command
 from bot.errors import DatabaseUnavailable, GatehouseError, NotFound, Replayed, Unsent, UsageError
 from bot.home.publishing import MOMENT
-from bot.ops.current_delivery import delivery_id
+from bot.ops.logs import delivery_id
 from bot.permissions import ACTING, Permission, Person
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import replies

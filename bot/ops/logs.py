@@ -1,11 +1,19 @@
-"""Logging with structlog: one line per event, without secrets."""
+"""Logging with structlog: one line per event, without secrets.
 
+Each line, and each entry in the audit log, has the ID of the Slack request that it belongs to.
+"""
+
+import hashlib
 import logging
 import sys
-from collections.abc import Callable, MutableMapping
+import uuid
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import structlog
+from structlog.contextvars import bound_contextvars, get_contextvars
 
 from bot.ops.redaction import Redactor
 
@@ -17,6 +25,9 @@ QUIETER = {
     "alembic": logging.WARNING,
     "aiosqlite": logging.WARNING,
 }
+
+ID_CHARACTERS = 12
+_digest: ContextVar[str] = ContextVar("digest", default="")
 
 
 def bolt_logger() -> logging.Logger:
@@ -85,3 +96,31 @@ def without_secrets(
         return {**rest, **meta}
 
     return process
+
+
+@contextmanager
+def following(key: str) -> Iterator[None]:
+    """Set the current Slack request, also for tasks started in the `with` block.
+
+    `key` is the same for repeats of a request. It's empty if repeats are detected in another way.
+    """
+    digest = hashlib.sha256(key.encode("utf-8", "replace")).hexdigest() if key else ""
+    token = _digest.set(digest)
+    try:
+        with bound_contextvars(request_id=(digest or uuid.uuid4().hex)[:ID_CHARACTERS]):
+            yield
+    finally:
+        _digest.reset(token)
+
+
+def current_digest() -> str:
+    """Return the digest of the request's signature or trigger, which identifies repeated requests.
+
+    The digest is empty if repeats are detected in another way or can't occur.
+    """
+    return _digest.get()
+
+
+def delivery_id() -> str:
+    """Return the current request's ID as shown in the log, or an empty string outside a request."""
+    return str(get_contextvars().get("request_id", ""))

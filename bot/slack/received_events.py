@@ -15,7 +15,7 @@ from sqlalchemy.dialects.postgresql import Insert
 from sqlalchemy.exc import IntegrityError
 
 from bot.errors import Replayed
-from bot.ops.current_delivery import current_digest
+from bot.ops.logs import current_digest
 from bot.slack.tables import received_events
 from bot.store.engine import Database, Transaction, insert_into, remove_some
 

@@ -14,7 +14,7 @@ import structlog
 from sqlalchemy import BigInteger, Row, Select, bindparam, select, type_coerce, update
 from sqlalchemy.exc import OperationalError
 
-from bot.ops.current_delivery import delivery_id
+from bot.ops.logs import delivery_id
 from bot.store.audit_entry import AuditEntry, RecordedEntry, Verification
 from bot.store.engine import Transaction
 from bot.store.tables import audit_entries, audit_head, to_microseconds

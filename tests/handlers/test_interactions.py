@@ -9,7 +9,7 @@ from slack_bolt.async_app import AsyncBoltRequest
 from structlog.testing import capture_logs
 
 from bot.errors import DatabaseUnavailable
-from bot.ops.current_delivery import current_digest
+from bot.ops.logs import current_digest
 from bot.permissions import ACTING, Permission
 from bot.slack.messages.block_kit import Message
 from handlers import payloads

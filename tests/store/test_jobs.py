@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import select, text
 
 from bot.errors import Replayed
-from bot.ops.current_delivery import following
+from bot.ops.logs import following
 from bot.slack import received_events
 from bot.slack.tables import received_events as table
 from bot.store import jobs, outbox

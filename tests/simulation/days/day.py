@@ -20,7 +20,7 @@ import bot.store.job_loop
 import bot.store.retention
 from bot.approvals.rules import Act
 from bot.errors import GatehouseError, QuotaError
-from bot.ops.current_delivery import following
+from bot.ops.logs import following
 from bot.services.calls import CallCause
 from bot.services.errors import ServiceTimeout
 from bot.slack.received_events import ReceivedEvents
