@@ -9,8 +9,8 @@ import aiohttp
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.audit.reading import HEAD, Witness
+from bot.checks.checks import CheckParts
 from bot.checks.health import HEALTH_CARD, Health
-from bot.checks.parts import CheckParts
 from bot.configured import email_client, flow_client, quota_terms, redactor_of, service_access
 from bot.emailkey import EmailClient
 from bot.errors import NotConfigured

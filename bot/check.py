@@ -13,11 +13,20 @@ from pydantic import SecretStr
 from yarl import URL
 
 from bot.app import gatehouse
-from bot.checks.database import database, prepare
-from bot.checks.parts import CheckParts
+from bot.checks.checks import (
+    CheckParts,
+    app_token,
+    channels,
+    database,
+    email,
+    flows,
+    gateway,
+    inventory,
+    prepare,
+    roles,
+    slack_token,
+)
 from bot.checks.rules import WRONG, Finding, Part, all_well, failed, well
-from bot.checks.services import email, flows, gateway, inventory
-from bot.checks.slack import app_token, channels, roles, slack_token
 from bot.configured import quota_terms
 from bot.errors import DatabaseReplaced
 from bot.ops.redaction import on_one_line

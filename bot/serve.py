@@ -12,9 +12,8 @@ from yarl import URL
 
 from bot import __version__
 from bot.app import Gatehouse, gatehouse
-from bot.checks.database import database
+from bot.checks.checks import channels, database, slack_token
 from bot.checks.rules import WELL
-from bot.checks.slack import channels, slack_token
 from bot.errors import (
     DatabaseInUse,
     DatabaseTooNew,

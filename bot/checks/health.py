@@ -9,8 +9,7 @@ from functools import partial
 import structlog
 
 from bot.checks import messages
-from bot.checks.database import database
-from bot.checks.parts import Check, CheckParts
+from bot.checks.checks import Check, CheckParts, channels, credentials, database, slack_token
 from bot.checks.rules import (
     HARMLESS,
     UNSURE,
@@ -22,8 +21,6 @@ from bot.checks.rules import (
     Trouble,
     well,
 )
-from bot.checks.services import credentials
-from bot.checks.slack import channels, slack_token
 from bot.errors import DatabaseUnavailable
 from bot.quotas.store import incidents
 from bot.slack.sender import Outgoing, drawn

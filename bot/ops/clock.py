@@ -44,7 +44,7 @@ class SystemClock:
     """The machine's clock.
 
     The wall-clock time is read once, and later times are computed from the time since boot, so
-    changing the machine's clock doesn't make a minute longer or shorter. `bot.checks.database`
+    changing the machine's clock doesn't make a minute longer or shorter. `bot.checks.checks`
     updates `offset` after the machine's clock is corrected.
     """
 

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, cast
 
 from bot.check import checking
-from bot.checks.parts import Check, Listed
+from bot.checks.checks import Check, Listed
 from bot.checks.rules import Finding
 from bot.configured import flow_client
 from bot.ops.clock import SystemClock

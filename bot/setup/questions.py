@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
-from bot.checks.parts import Check, Listed
-from bot.checks.services import email, flows, inventory
-from bot.checks.slack import app_token, channels, roles
+from bot.checks.checks import Check, Listed, app_token, channels, email, flows, inventory, roles
 from bot.ops.loop import run
 from bot.ops.redaction import on_one_line
 from bot.organizations.rules import Organization

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from aiohttp import web
 
-from bot.checks import services
+from bot.checks import checks
 from bot.organizations.rules import OrganizationKey
 from bot.services.calls import CallCause
 from bot.services.errors import RateLimited
@@ -73,7 +73,7 @@ def settings_of(**changed):
 
 
 async def check_gateway(settings, **listed):
-    return await services.gateway(SimpleNamespace(settings=settings, listed=listed))
+    return await checks.gateway(SimpleNamespace(settings=settings, listed=listed))
 
 
 async def test_check_is_silent_where_there_is_no_gateway():

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bot.checks.database import slack_clock
+from bot.checks.checks import slack_clock
 from bot.ops.clock import SystemClock, since_boot
 from bot.store.engine import Database
 
