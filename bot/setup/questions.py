@@ -118,7 +118,7 @@ def _secret(number: int, question: str) -> str:
 class _Questions:
     """Asks the questions. The settings so far are valid after those about Slack.
 
-    `refused` names the credentials that a service refused, until another one is accepted.
+    `refused` names what was refused, until another answer is accepted.
     """
 
     def __init__(self, rest: Table) -> None:
@@ -126,17 +126,21 @@ class _Questions:
         self.refused: set[str] = set()
         self._workspace = Workspace()
 
-    def _take(self, settings: Table, check: Check, *words: str) -> Listed:
+    def _take(self, subject: str, settings: Table, check: Check, *words: str) -> Listed:
         """Keep settings that a check finds right. Add the entries of a table to those before.
 
-        Return the organizations that the check listed.
+        A code is exchanged for its refresh token first. Return the organizations that were listed.
 
         Raises:
             SettingsError: There's a problem with one of these codes or subjects. Without words,
                 every problem counts.
         """
-        checked = check_settings({**REST, **self.table, **settings})
-        findings, listed = run(tried(checked, check))
+        trial = {**REST, **self.table, **settings}
+        problems = exchange_codes(trial)
+        self.refused.add(subject)
+        if problems:
+            raise SettingsError(problems)
+        findings, listed = run(tried(check_settings(trial), check))
         problems = [
             row.sentence
             for row in findings
@@ -144,19 +148,10 @@ class _Questions:
         ]
         if problems:
             raise SettingsError(problems)
+        self.refused.remove(subject)
         for name, value in settings.items():
             is_table = isinstance(value, dict)
             self.table[name] = {**self.table.get(name, {}), **value} if is_table else value
-        return listed
-
-    def _take_credential(self, subject: str, settings: Table, check: Check) -> Listed:
-        """Keep a credential, in exchange for its code if it has one, unless it's refused."""
-        problems = exchange_codes({**self.table, **settings})
-        self.refused.add(subject)
-        if problems:
-            raise SettingsError(problems)
-        listed = self._take(settings, check, REFUSED)
-        self.refused.remove(subject)
         return listed
 
     def ask_slack(self) -> None:
@@ -164,7 +159,7 @@ class _Questions:
         print(textwrap.fill(TOKENS_ADVICE, 100))
         _again(self._bot_token)
         name, label = SECOND_SECRETS[is_socket]
-        _again(lambda: self._take({name: _secret(2, f"Paste the {label}")}, app_token))
+        _again(lambda: self._take(name, {name: _secret(2, f"Paste the {label}")}, app_token))
         for key in CHANNELS:
             _again(partial(self._channel, key))
         for number, role in enumerate(PEOPLE, start=4):
@@ -181,14 +176,14 @@ class _Questions:
         name = _read(3, f"{question} [#{usual}]") or usual
         self._workspace = workspace_of(self.table)  # in case the bot was just invited
         settings = self._workspace.with_ids({key: _marked("#", name)})
-        self._take(settings, channels, key.upper())
+        self._take(key, settings, channels, key.upper())
 
     def _people(self, number: int, role: str) -> None:
         codes = (*UNKNOWN, "too_few_approvers") if role == "approver" else UNKNOWN
         words = _read(number, PEOPLE[role]).replace(",", " ").split()
         people = self._workspace.with_ids({role: [_marked("@", word) for word in words]})
         settings = {"roles": {**self.table["roles"], **(people if words else {})}}
-        self._take(settings, roles, *codes)
+        self._take("roles", settings, roles, *codes)
 
     def ask_inventory(self) -> None:
         for name, (own, token_url) in _again(self._inventory).items():
@@ -242,7 +237,7 @@ class _Questions:
         else:
             return ()
         settings = {"inventory_data_centers": {name: center}}
-        return self._take_credential(f"inventory {name}", settings, inventory).get(name, ())
+        return self._take(f"inventory {name}", settings, inventory, REFUSED).get(name, ())
 
     def _organization(self, name: str, rows: Sequence[Organization]) -> None:
         _print_list(f"{name}  {row.organization_id}  {row.name}" for row in rows)
@@ -280,7 +275,7 @@ class _Questions:
             "flow_account_sid": " ".join(words),
             "flow_auth_token": _secret(10, "Enter the auth token"),
         }
-        self._take_credential("flow", settings, flows)
+        self._take("flow", settings, flows, REFUSED)
         if vendor is not TWILIO:
             return {}
         return run(flows_of(check_settings(self.table)))
@@ -315,7 +310,7 @@ class _Questions:
         if key:
             base_url = address or SENDGRID.settings["email_base_url"]
             settings = {"email_base_url": base_url, "email_api_key": key}
-            self._take_credential("email", settings, email)
+            self._take("email", settings, email, REFUSED)
 
 
 def _url() -> bool:
