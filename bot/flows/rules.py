@@ -83,7 +83,7 @@ def mask(identity: str) -> str:
     name, at, domain = identity.rpartition("@")
     if at and name and domain and ":" not in name:
         return f"{name[0]}…@{domain}"
-    visible_end = identity[-4:] if len(identity) > 4 else ""  # noqa: PLR2004 - contract section 4
+    visible_end = identity[-4:] if len(identity) > 4 else ""  # noqa: PLR2004 - the four shown
     return f"…{visible_end}"
 
 

@@ -21,7 +21,7 @@ from bot.testusers.parse.form import ShownRequest
 from bot.testusers.parts import Parts, policy_of
 from bot.testusers.reading import reader_of
 from bot.testusers.rules.applying import FOR_THE_REST
-from bot.testusers.rules.requests import Approval, Request, Review, Who
+from bot.testusers.rules.requests import Approval, Attempts, Request, Review, Who
 from bot.testusers.work import Work, current_list, review_now, write_card
 
 STILL_CHECKING = (
@@ -214,7 +214,7 @@ async def _may_still(
 async def _find(bot: Parts, slack_user_id: str) -> Person | None:
     """Look a person up again. Return None if they no longer exist.
 
-    If Slack doesn't say, what it said in the last five minutes counts (contract, section 4).
+    If Slack doesn't say, what it said in the last five minutes counts.
     """
     people = bot.people
     # Requests don't record a workspace, so people are looked up in the bot's workspace.
@@ -257,8 +257,7 @@ def _follow(work: Work, click: Click, request: Request, decision: Decision) -> R
     moved = request
     if click.act is Act.RETRY:
         # A retry keeps the approvals, so nobody has to approve again.
-        attempts = replace(request.attempts.cleared(), retried_by=by)
-        moved = replace(request, state=State.APPLYING, attempts=attempts)
+        moved = replace(request, state=State.APPLYING, attempts=Attempts(retried_by=by))
     elif decision.next_state is not None:
         moved = request.moved(decision.next_state, by, at, click.denial_reason)
     if click.act is Act.APPROVE:

@@ -12,7 +12,7 @@ from bot.store.engine import Transaction
 from bot.testusers.parts import Parts
 from bot.testusers.rules.applying import ListChangePlan, wishes_at
 from bot.testusers.rules.people import Access, Did, Over, RequestPerson, Wants, change_of
-from bot.testusers.rules.requests import Request
+from bot.testusers.rules.requests import Attempts, Request
 from bot.testusers.work import Work
 
 
@@ -125,7 +125,7 @@ class Settling(Work):
             # The service may store entries in its own spelling, which is nobody's edit.
             outside = outside.of_people.without([person.spelling for person in request.people])
             result = replace(result, applied_at=at, outside=outside)
-            attempts = attempts.cleared()
+            attempts = Attempts(retried_by=attempts.retried_by)
             request = replace(request, state=State.APPLIED, result=result, attempts=attempts)
             names: dict[tuple[Did, Wants], list[str]] = {}
             for person in request.people:
@@ -157,8 +157,8 @@ class Settling(Work):
             await self._finish(request_id, person.spelling, over)
         if person.wants is Wants.ADD:
             since = person.did_at or self.at
-            new = Access(request.id, person.spelling, since, person.ends_at)
-            self.access[person.spelling] = new
+            access = Access(request.id, person.spelling, since, person.ends_at)
+            self.access[person.spelling] = access
 
     async def _finish(self, request_id: str, spelling: str, over: Over) -> None:
         """Record that what a request changed for a person isn't in effect anymore."""

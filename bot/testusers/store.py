@@ -353,8 +353,9 @@ def _requests_of(found: Iterable[Any]) -> list[Request]:
 def row_of(request: Request) -> dict[str, Any]:
     """Return a request's row, without its people."""
     by = request.round.decided_by
-    stored = _REQUEST.dump_python(request, mode="json", exclude={"people"})
-    del stored["round"]["decided_by"], stored["round"]["decided_at"]
+    stored = _REQUEST.dump_python(
+        request, mode="json", exclude={"people": True, "round": {"decided_by", "decided_at"}}
+    )
     return {
         **{name: getattr(request, name) for name in _SAME_FIELDS},
         "flow_key": request.flow.key,

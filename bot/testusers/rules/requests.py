@@ -98,10 +98,6 @@ class Attempts:
     is_unsure: bool = False
     retried_by: Who | None = None
 
-    def cleared(self) -> "Attempts":
-        """Return the record as if no attempt had failed."""
-        return replace(self, tries=0, retry_at=None, failure="", is_unsure=False)
-
 
 @dataclass(frozen=True)
 class Result:
@@ -335,8 +331,8 @@ def review(
         news.append(f"This leaves out {_people(late)}, because the requested end date has passed.")
     news += [_NEWS[change].format(who=_people(number)) for change, number in changes.items()]
     # An approval by a rule is enough, however many people would have to approve.
-    count = policy.approvals_needed if request.round.rule else len(request.round.approvals)
-    has_enough = count >= policy.approvals_needed or request.requested.without_approval
+    needs_nobody = request.requested.without_approval or request.round.rule is not None
+    has_enough = needs_nobody or len(request.round.approvals) >= policy.approvals_needed
     if request.state is State.FAILED and not has_enough:
         news.append(f"This now needs approval by {_people(policy.approvals_needed)}.")
     return Review(replace(request.with_left(left), flow=flow), tuple(news))
