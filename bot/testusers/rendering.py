@@ -1,8 +1,9 @@
 """Cards and messages about requests, rendered from the stored state when they're sent."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from bot.approvals.rules import State
 from bot.errors import DatabaseUnavailable, SlackError
@@ -158,11 +159,21 @@ class RequestMessages:
         if request is None:
             return None
         (request,) = named_now(self._bot, [request])
-        if outbox_message.kind == ENDING:
-            return await self._ending(tx, request, outbox_message)
         if outbox_message.kind == OUTCOME:
-            return await self._outcome(tx, request, outbox_message)
-        return self._waiting(request, outbox_message.kind)
+            return await self._outcome(tx, request, outbox_message.payload)
+        if outbox_message.kind != ENDING:
+            return self._waiting(request, outbox_message.kind)
+        # The end of access may have changed or passed since the message was stored.
+        ends_at = datetime.fromisoformat(outbox_message.payload["ends_at"])
+        ending = [
+            person.spelling
+            for person in request.people
+            if person.has_access and person.ends_at == ends_at
+        ]
+        if not ending or ends_at <= await tx.now():
+            return None
+        message = notes.ending(request, ending, ends_at)
+        return Outgoing(request.requester.slack_user_id, drawn(message))
 
     def _waiting(self, request: Request, kind: str) -> Outgoing | None:
         """Return a reminder or an escalation, or None if the request has been decided."""
@@ -180,26 +191,11 @@ class RequestMessages:
         channel = channel_of(self._bot, request.flow)
         return Outgoing(channel, draw, thread_of=card_key(request.id))
 
-    async def _ending(
-        self, tx: Transaction, request: Request, outbox_message: OutboxMessage
-    ) -> Outgoing | None:
-        """Return the notice that access ends soon, or None if the end has changed or passed."""
-        ends_at = datetime.fromisoformat(outbox_message.payload["ends_at"])
-        ending = [
-            person.spelling
-            for person in request.people
-            if person.has_access and person.ends_at == ends_at
-        ]
-        if not ending or ends_at <= await tx.now():
-            return None
-        message = notes.ending(request, ending, ends_at)
-        return Outgoing(request.requester.slack_user_id, drawn(message))
-
     async def _outcome(
-        self, tx: Transaction, request: Request, outbox_message: OutboxMessage
+        self, tx: Transaction, request: Request, payload: Mapping[str, Any]
     ) -> Outgoing | None:
         """Return the direct message about the outcome, or None if nothing is left to report."""
-        payload, related = dict(outbox_message.payload), list[Request]()
+        related = list[Request]()
         # If more has happened since, that has a message of its own.
         last = "asked_again" if request.state is State.PENDING else request.state
         if payload["event"] not in {"ended", last}:
@@ -210,7 +206,7 @@ class RequestMessages:
             out = [identity for identity in payload["identities"] if identity not in access]
             if not out:
                 return None
-            payload["identities"] = out
+            payload = {**payload, "identities": out}
             _, related, _ = await store.and_related(tx, request.id)
         sent = await outbox.sent_card(tx, card_key(request.id))
 

@@ -115,18 +115,18 @@ class Settling(Work):
         `size` is the list's size before. If the whole request is done, `outside` has the changes
         that other people made since its making.
         """
-        result, attempts = request.result, replace(request.attempts, is_unsure=False)
+        state, result = request.state, request.result
+        attempts = replace(request.attempts, is_unsure=False)
         if people != request.left:
             before = result.size_before if request.has_effect else size
             after = size + sum(person.gain for person in people)
             result = replace(result, size_before=before, size_after=after)
-        request = replace(request.with_left(people), result=result, attempts=attempts)
+        request = request.with_left(people)
         if outside is not None:
             # The service may store entries in its own spelling, which is nobody's edit.
             outside = outside.of_people.without([person.spelling for person in request.people])
             result = replace(result, applied_at=at, outside=outside)
-            attempts = Attempts(retried_by=attempts.retried_by)
-            request = replace(request, state=State.APPLIED, result=result, attempts=attempts)
+            state, attempts = State.APPLIED, Attempts(retried_by=attempts.retried_by)
             names: dict[tuple[Did, Wants], list[str]] = {}
             for person in request.people:
                 names.setdefault((person.did, person.wants), []).append(person.identity)
@@ -140,7 +140,7 @@ class Settling(Work):
                 already_gone=names.get((Did.FOUND, Wants.REMOVE), []),
                 approvers=[approver.slack_user_id for approver in request.approvers],
             )
-        self.put(request)
+        self.put(replace(request, state=state, result=result, attempts=attempts))
         for person in people:
             if person.did is Did.MADE:
                 await self._replace(person, request)
@@ -188,9 +188,8 @@ class Settling(Work):
     async def end(self, spelling: str, over: Over) -> None:
         """End access that ran out, or that somebody has who is no longer on the list."""
         if access := self.access.pop(spelling, None):
-            detail = {"identity": spelling, "was_gone": over is Over.GONE}
-            request = await self.request(access.request_id)
-            self.note(BOT, "grant.ended", request, **detail)
+            request, is_gone = await self.request(access.request_id), over is Over.GONE
+            self.note(BOT, "grant.ended", request, identity=spelling, was_gone=is_gone)
             await self._finish(request.id, spelling, over)
 
     def put_tried(self, request: Request) -> None:
