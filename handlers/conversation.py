@@ -13,10 +13,9 @@ from bot.slack.messages.block_kit import OUTDATED, Message
 from bot.slack.messages.text import escape
 from bot.slack.replies import DirectReplies
 from bot.spelling import UNSEEN, closest, folded
-from handlers import payloads
 from handlers.bolt import GatehouseApp
-from handlers.listening import COMMAND, EVENT, AnswerAt, Listening, Needs, helped
-from handlers.payloads import Body
+from handlers.listening import COMMAND, EVENT, AnswerAt, Listening, Needs
+from handlers.payloads import Payload
 
 # Messages from people have one of these subtypes. Edits and deletions have other subtypes.
 PLAIN_SUBTYPES = frozenset({None, "file_share", "me_message", "thread_broadcast"})
@@ -56,12 +55,13 @@ def register(app: GatehouseApp) -> None:
     app.event(EVERYTHING)(listener(ignored, UNKNOWN))
 
 
-async def read_message(listening: Listening, bot: Gatehouse, _person: None, body: Body) -> None:
+async def read_message(
+    listening: Listening, bot: Gatehouse, _person: None, payload: Payload
+) -> None:
     """Start the answer to a direct message, unless the event has been received before."""
-    event = payloads.part(body, "event")
-    event_id = payloads.text(body, "event_id")
+    event, event_id = payload.part("event"), payload.text("event_id")
     is_from_person = bool(
-        payloads.text(event, "user")
+        event.text("user")
         and event_id
         and event.get("channel_type") == "im"
         and event.get("subtype") in PLAIN_SUBTYPES
@@ -70,51 +70,51 @@ async def read_message(listening: Listening, bot: Gatehouse, _person: None, body
     )
     if not is_from_person or not await bot.slack.received.claim(event_id):
         return
-    first, text = command_in(payloads.text(event, "text"), bot.slack.people.bot_user_id)
+    first, text = command_in(event.text("text"), bot.slack.people.bot_user_id)
     # Errors and metrics name the command.
     command = f"/{first}" if f"/{first}" in listening.commands else "message"
-    message = {**body, "command": command, "text": text}
-    channel_id = payloads.text(event, "channel")
-    port = DirectReplies(bot.slack.client, bot.clock, channel_id, event.get("thread_ts"))
+    message = Payload(payload, command=command, text=text)
+    thread_ts = event.get("thread_ts")
+    port = DirectReplies(bot.slack.client, bot.clock, event.text("channel"), thread_ts)
     work = partial(answer_message, listening, first)
     bot.tasks.start(listening.answer(work, COMMAND, message, port.say), "message")
 
 
 async def answer_message(
-    listening: Listening, first: str, bot: Gatehouse, person: Person, body: Body
+    listening: Listening, first: str, _bot: Gatehouse, person: Person, payload: Payload
 ) -> Message | None:
     """Answer a direct message that begins with the word `first`."""
-    text = payloads.text(body, "text")
+    text = payload.text("text")
     if f"/{first}" in listening.commands:
-        return await listening.run(f"/{first} {text}", person, body)
+        return await listening.run(f"/{first} {text}", person, payload)
     near = [command.name for command in COMMANDS if is_near(first, command)]
     if not near:
-        return await helped(bot.slack.people, person, partial(help_ui.of_all, title=WHAT_TO_SEND))
+        return await listening.help(person, partial(help_ui.of_all, title=WHAT_TO_SEND))
     unknown = Message.of(NOT_A_COMMAND.format(escape(first, 80)))
     offered = [(f"{command} {text}".strip(),) * 2 for command in near]
     offer = replies.with_commands(unknown, offered)
-    return await helped(bot.slack.people, person, lambda _: offer)
+    return await listening.help(person, lambda _: offer)
 
 
 async def run_command(
-    listening: Listening, _bot: Gatehouse, person: Person, body: Body
+    listening: Listening, _bot: Gatehouse, person: Person, payload: Payload
 ) -> Message | None:
     """Run the command in a button's value after checking the permission for the command."""
-    return await listening.run(payloads.value(body), person, body)
+    return await listening.run(payload.value, person, payload)
 
 
-async def outdated(_bot: Gatehouse, _person: Person, body: Body) -> Message:
+async def outdated(_bot: Gatehouse, _person: Person, payload: Payload) -> Message:
     """Tell the person that a command, a button, a menu, a shortcut or a form no longer works."""
-    noun = NOUNS.get(payloads.text(body, "type"), "button")
+    noun = NOUNS.get(payload.text("type"), "button")
     return Message(OUTDATED.replace("button", noun))
 
 
-async def no_options(_bot: Gatehouse, _person: None, _body: Body) -> list[Any]:
+async def no_options(_bot: Gatehouse, _person: None, _payload: Payload) -> list[Any]:
     """Offer nothing in a menu that no longer exists."""
     return []
 
 
-async def ignored(_bot: Gatehouse, _person: None, _body: Body) -> None:
+async def ignored(_bot: Gatehouse, _person: None, _payload: Payload) -> None:
     """Ignore an event that an older version of the manifest subscribed to."""
 
 

@@ -8,10 +8,9 @@ from bot.permissions import Person
 from bot.slack.messages import ids
 from bot.slack.messages.block_kit import Message
 from bot.slack.messages.paging import Wanted
-from handlers import payloads
 from handlers.bolt import GatehouseApp
 from handlers.listening import TURN
-from handlers.payloads import Body
+from handlers.payloads import Payload
 from handlers.sharing import with_share
 
 
@@ -21,15 +20,17 @@ def register(app: GatehouseApp) -> None:
     app.action(ids.row_of(ids.EMAILKEY_PAGE))(app.listening.listener(turn, TURN))
 
 
-async def answer(bot: Gatehouse, _person: Person, typed: EmailKeyRequest, body: Body) -> Message:
+async def answer(
+    bot: Gatehouse, _person: Person, typed: EmailKeyRequest, payload: Payload
+) -> Message:
     """Answer the `/emailkey` command."""
     if typed.form == "check":
         result = await bot.emailkey.check(typed.resource)
-        return with_share(result, f"/emailkey check {typed.resource}", body)
+        return with_share(result, f"/emailkey check {typed.resource}", payload)
     return emailkey.templates(await bot.emailkey.get("templates"))
 
 
-async def turn(bot: Gatehouse, _person: Person, body: Body) -> Message:
+async def turn(bot: Gatehouse, _person: Person, payload: Payload) -> Message:
     """Handle the `Previous` and `Next` buttons of the template list."""
     templates = await bot.emailkey.get("templates")
-    return emailkey.templates(templates, Wanted.of(payloads.value(body)))
+    return emailkey.templates(templates, Wanted.of(payload.value))

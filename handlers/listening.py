@@ -16,7 +16,7 @@ import structlog
 from slack_bolt import BoltResponse
 from slack_bolt.async_app import AsyncAck
 
-from bot.app import Gatehouse, SlackParts
+from bot.app import Gatehouse
 from bot.commands import COMMANDS, HELP, Command
 from bot.errors import DatabaseUnavailable, GatehouseError, NotFound, Replayed, Unsent, UsageError
 from bot.home.publishing import MOMENT
@@ -25,9 +25,7 @@ from bot.permissions import ACTING, Permission, Person
 from bot.slack.messages import help as help_ui
 from bot.slack.messages import replies
 from bot.slack.messages.block_kit import OUTDATED, Message
-from bot.slack.people import People
-from handlers import payloads
-from handlers.payloads import Body
+from handlers.payloads import Payload
 
 log = structlog.get_logger(__name__)
 
@@ -43,13 +41,13 @@ PATIENCE_SECONDS = 0.5
 # The time limit at shutdown for telling people that the program has stopped.
 STOPPED_SECONDS = 0.5
 
-Work = Callable[[Gatehouse, Any, Body], Awaitable[Any]]
+Work = Callable[[Gatehouse, Any, Payload], Awaitable[Any]]
 """Gets the bot, the person (None if the listener needs no permission), and Slack's payload.
 
 Returns the message to show, or None.
 """
 T = TypeVar("T")
-AnswerCommand = Callable[[Gatehouse, Person, T, Body], Awaitable[Message | None]]
+AnswerCommand = Callable[[Gatehouse, Person, T, Payload], Awaitable[Message | None]]
 """Gets the bot, the person, the parsed command, and Slack's payload."""
 Listener = Callable[..., Awaitable[Any]]
 """A listener of Bolt, which calls it with `ack` and `body`."""
@@ -91,8 +89,8 @@ class Needs:
     permission: Permission | None
     place: AnswerAt = AnswerAt.BELOW
     pace: str = "clicks"
-    check: Callable[[Gatehouse, Body], Mapping[str, str]] | None = None
-    filled_form: Callable[[Body], Unsent] | None = None
+    check: Callable[[Gatehouse, Payload], Mapping[str, str]] | None = None
+    filled_form: Callable[[Payload], Unsent] | None = None
     ack_seconds: float = 0
     is_counted: bool = True
 
@@ -124,11 +122,11 @@ class Listening:
         If an event couldn't be stored, it responds with 503, so that Slack delivers it again.
         """
 
-        async def listen(ack: AsyncAck, body: Body) -> BoltResponse:
-            view = payloads.part(body, "view")
-            if needs.check and (errors := needs.check(self._bot, view)):
+        async def listen(ack: AsyncAck, body: dict[str, Any]) -> BoltResponse:
+            payload = Payload(body)
+            if needs.check and (errors := needs.check(self._bot, payload.part("view"))):
                 return await ack(response_action="errors", errors=dict(errors))
-            task = self._bot.tasks.start(self.answer(work, needs, body), name_of(body))
+            task = self._bot.tasks.start(self.answer(work, needs, payload), payload.name)
             if needs.ack_seconds:
                 await asyncio.wait({task}, timeout=needs.ack_seconds)
                 if needs.place is AnswerAt.NOWHERE and task.done() and task.result() != "ok":
@@ -141,11 +139,11 @@ class Listening:
     def suggest(self, work: Work, needs: Needs) -> Listener:
         """Return a listener with a type-ahead's options, or [], as Slack shows no errors."""
 
-        async def listen(ack: AsyncAck, body: Body) -> BoltResponse:
+        async def listen(ack: AsyncAck, body: dict[str, Any]) -> BoltResponse:
             options: list[dict[str, Any]] = []
             try:
                 async with asyncio.timeout(SUGGEST_SECONDS):
-                    options = await self._permitted(work, needs, body)
+                    options = await self._permitted(work, needs, Payload(body))
             except (GatehouseError, TimeoutError):
                 log.info("options.none")
             except Exception:
@@ -163,23 +161,22 @@ class Listening:
         What `parse` returns has the `kind` of one of the command's forms, or `help`, as `form`.
         """
 
-        async def work(bot: Gatehouse, person: Person, body: Body) -> Message | None:
+        async def work(bot: Gatehouse, person: Person, payload: Payload) -> Message | None:
             try:
-                typed: Any = parse(payloads.text(body, "text"))
+                typed: Any = parse(payload.text("text"))
             except UsageError as error:
                 if error.kind is not None:
                     await bot.slack.people.require(person, described.permission(error.kind))
                 raise
-            await require(bot.slack, person, described.permission(typed.form))
+            await self._require(person, described.permission(typed.form))
             if typed.form == HELP:
-                show = partial(help_ui.of_command, described)
-                return await helped(bot.slack.people, person, show)
-            return await answer(bot, person, typed, body)
+                return await self.help(person, partial(help_ui.of_command, described))
+            return await answer(bot, person, typed, payload)
 
         self.commands[described.name] = work
         return self.listener(work, COMMAND)
 
-    async def run(self, command: str, person: Person, body: Body) -> Message | None:
+    async def run(self, command: str, person: Person, payload: Payload) -> Message | None:
         """Answer a command such as `/orgs show 7`. Each of its forms requires a permission.
 
         Raises:
@@ -191,24 +188,28 @@ class Listening:
         if name not in self.commands:
             raise NotFound(OUTDATED)
         message: Message | None = await self.commands[name](
-            self._bot, person, {**body, "text": text}
+            self._bot, person, Payload(payload, text=text)
         )
         return message
 
+    async def help(self, person: Person, show: Callable[[help_ui.May], Message]) -> Message:
+        """Return the message from `show` or, if the person has no access, a message saying so."""
+        people = self._bot.slack.people
+        if without_access := await people.lacks_access(person):
+            return replies.said(without_access)
+        return show(partial(people.may, person))
+
     async def answer(
-        self, work: Work, needs: Needs, body: Body, respond: Respond | None = None
+        self, work: Work, needs: Needs, payload: Payload, respond: Respond | None = None
     ) -> str:
         """Do the work and show its answer or error. Return an outcome such as `ok`."""
-        name = name_of(body)
-        view = payloads.part(body, "view")
-        place = AnswerAt.BELOW if payloads.hidden(view, "below") else needs.place
-        user_id = payloads.user_id(body)
+        name, user_id, view = payload.name, payload.user_id, payload.part("view")
+        place = AnswerAt.BELOW if view.hidden("below") else needs.place
         if respond is None:
-            url = payloads.response_url(body)
-            respond = partial(self._bot.slack.replies.say, url, to=user_id)
+            respond = partial(self._bot.slack.replies.say, payload.response_url, to=user_id)
         started = self._bot.clock.monotonic()
         try:
-            outcome = await show(self._answer(work, needs, body), place, respond, body)
+            outcome = await show(self._answer(work, needs, payload), place, respond, payload)
         except Exception:
             log.exception("answer.not_shown", name=name)
             outcome = "broken"
@@ -223,38 +224,47 @@ class Listening:
                 await self._bot.home.open(user_id, MOMENT)
         return outcome
 
-    async def _answer(self, work: Work, needs: Needs, body: Body) -> Answer:
+    async def _answer(self, work: Work, needs: Needs, payload: Payload) -> Answer:
         try:
-            return await self._permitted(work, needs, body), "ok"
+            return await self._permitted(work, needs, payload), "ok"
         except Replayed as error:
             return None, error.outcome
         except GatehouseError as error:
-            message, outcome = _sentence(error, body), error.outcome
+            message, outcome = _sentence(error, payload), error.outcome
         except Exception:
             reference = delivery_id()
-            log.exception("answer.broken", name=name_of(body), reference=reference)
+            log.exception("answer.broken", name=payload.name, reference=reference)
             message, outcome = replies.broken(reference), "broken"
         if needs.filled_form is not None:
-            filled = needs.filled_form(payloads.part(body, "view"))
+            filled = needs.filled_form(payload.part("view"))
             message = replies.with_unsent(message, filled, "Try again")
         return message, outcome
 
-    async def _permitted(self, work: Work, needs: Needs, body: Body) -> Any:  # noqa: ANN401 - a message or options
+    async def _permitted(self, work: Work, needs: Needs, payload: Payload) -> Any:  # noqa: ANN401 - a message or options
         """Check the pace and the permission, and do the work."""
-        slack = self._bot.slack
-        user_id = payloads.user_id(body)
+        slack, person = self._bot.slack, None
         if needs.pace:
-            slack.pace.require(user_id, needs.pace)
-        person = None
+            slack.pace.require(payload.user_id, needs.pace)
         if needs.permission is not None:
             # This can take a call to Slack.
-            person = await slack.people.find(user_id, payloads.team_ids(body))
-            await require(slack, person, needs.permission)
-        return await work(self._bot, person, body)
+            person = await slack.people.find(payload.user_id, payload.team_ids)
+            await self._require(person, needs.permission)
+        return await work(self._bot, person, payload)
+
+    async def _require(self, person: Person, permission: Permission) -> None:
+        """Check the permission and, if it is for lasting changes, that the request isn't a repeat.
+
+        Raises:
+            Refused: The person lacks the permission.
+            Replayed: The Slack request has already been handled.
+        """
+        await self._bot.slack.people.require(person, permission)
+        if permission in ACTING and not await self._bot.slack.received.take():
+            raise Replayed
 
 
 async def show(
-    work: Coroutine[Any, Any, Answer], place: AnswerAt, respond: Respond, body: Body
+    work: Coroutine[Any, Any, Answer], place: AnswerAt, respond: Respond, payload: Payload
 ) -> str:
     """Show the answer, and say "Working on it" if that takes longer than half a second.
 
@@ -280,49 +290,15 @@ async def show(
     if message is None:
         message = replies.DONE if stands else None
     elif stands and is_clicked and not is_ok:
-        action_id = payloads.text(payloads.clicked(body), "action_id")
-        message = replies.with_retry(message, action_id, payloads.value(body))
+        action_id = payload.clicked.text("action_id")
+        message = replies.with_retry(message, action_id, payload.value)
     if message is not None and place is not AnswerAt.NOWHERE:
         await respond(message, replace=stands or (is_clicked and is_ok))
     return outcome
 
 
-async def require(slack: SlackParts, person: Person, permission: Permission) -> None:
-    """Check the permission and, if it is for lasting changes, that the request isn't a repeat.
-
-    Raises:
-        Refused: The person lacks the permission.
-        Replayed: The Slack request has already been handled.
-    """
-    await slack.people.require(person, permission)
-    if permission in ACTING and not await slack.received.take():
-        raise Replayed
-
-
-async def helped(people: People, person: Person, show: Callable[[help_ui.May], Message]) -> Message:
-    """Return the message from `show` or, if the person has no access, a message that says so."""
-    without_access = await people.lacks_access(person)
-    if without_access:
-        return replies.said(without_access)
-    return show(partial(people.may, person))
-
-
-def name_of(body: Body) -> str:
-    """Return the name in metrics and logs, such as `/orgs` or `orgs.page`."""
-    names = (
-        payloads.text(body, "command"),
-        payloads.text(payloads.clicked(body), "action_id"),
-        payloads.text(body, "callback_id"),
-        payloads.text(payloads.part(body, "event"), "type"),
-        payloads.text(payloads.part(body, "view"), "callback_id"),
-    )
-    # The rest of an action ID tells the buttons of a row apart.
-    return ".".join(next(filter(None, names), "").split(".")[:2])
-
-
-def _sentence(error: GatehouseError, body: Body) -> Message:
-    name = payloads.text(body, "command")
-    typed = payloads.text(body, "text")
+def _sentence(error: GatehouseError, payload: Payload) -> Message:
+    name, typed = payload.text("command"), payload.text("text")
     if isinstance(error, UsageError | NotFound) and not error.closest and typed.split():
         for command in COMMANDS:
             if command.name == name and (meant := command.meant(typed.split())):

@@ -7,81 +7,92 @@ UTF-8. So every value has a placeholder instead of these characters.
 import json
 import re
 from collections.abc import Mapping
+from functools import reduce
 from typing import Any
 
-Body = Mapping[str, Any]
 MARK = "\ufffd"
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
-def part(body: Body, name: str) -> Body:
-    """Return a payload's object with this name, or an empty one."""
-    value = body.get(name)
-    return value if isinstance(value, Mapping) else {}
+class Payload(dict[str, Any]):
+    """A payload from Slack, or an object in one, such as a submitted form (`view`)."""
 
+    def part(self, name: str) -> "Payload":
+        """Return the object with this name, or an empty one."""
+        value = self.get(name)
+        return Payload(value if isinstance(value, Mapping) else {})
 
-def text(body: Body, name: str) -> str:
-    """Return a payload's string with this name."""
-    value = body.get(name)
-    return UNSTORABLE.sub(MARK, value) if isinstance(value, str) else ""
+    def text(self, name: str) -> str:
+        """Return the string with this name."""
+        value = self.get(name)
+        return UNSTORABLE.sub(MARK, value) if isinstance(value, str) else ""
 
+    def texts(self, *places: str) -> list[str]:
+        """Return the strings at places such as `user.id`, without those that are missing."""
+        found = list[str]()
+        for place in places:
+            *parts, name = place.split(".")
+            found.append(reduce(Payload.part, parts, self).text(name))
+        return [*filter(None, found)]
 
-def user_id(body: Body) -> str:
-    """Return the ID of the person who typed, clicked or wrote."""
-    found = text(part(body, "user"), "id") or text(body, "user_id")
-    return found or text(part(body, "event"), "user")
+    def first(self, *places: str) -> str:
+        """Return the first string that is at one of these places."""
+        return next(iter(self.texts(*places)), "")
 
+    @property
+    def user_id(self) -> str:
+        """The ID of the person who typed, clicked or wrote."""
+        return self.first("user.id", "user_id", "event.user")
 
-def team_ids(body: Body) -> tuple[str, ...]:
-    """Return every workspace ID in the payload: in shared channels, people can be from others."""
-    event = part(body, "event")
-    found = (
-        text(body, "team_id"),
-        text(part(body, "team"), "id"),
-        text(part(body, "user"), "team_id"),
-        text(event, "team"),
-        text(event, "user_team"),
-    )
-    return tuple(filter(None, found))
+    @property
+    def team_ids(self) -> tuple[str, ...]:
+        """Every workspace ID in the payload: in shared channels, people can be from others."""
+        places = ("team_id", "team.id", "user.team_id", "event.team", "event.user_team")
+        return tuple(self.texts(*places))
 
+    @property
+    def channel_id(self) -> str:
+        """The ID of the channel that the payload is from, or "" if it's from the Home tab."""
+        return self.first("container.channel_id", "channel.id", "channel_id")
 
-def channel_id(body: Body) -> str:
-    """Return the ID of the channel that the payload is from, or "" if it's from the Home tab."""
-    found = text(part(body, "container"), "channel_id") or text(part(body, "channel"), "id")
-    return found or text(body, "channel_id")
+    @property
+    def response_url(self) -> str:
+        """The URL for the answer. A form has the URL of the message that it was opened from."""
+        return self.text("response_url") or self.part("view").hidden("reply_to")
 
+    @property
+    def clicked(self) -> "Payload":
+        """The clicked button or the menu that was used, or an empty object if there is none."""
+        actions = self.get("actions")
+        return Payload(actions[0] if actions else {})
 
-def response_url(body: Body) -> str:
-    """Return the URL for the answer. A form has the URL of the message that it was opened from."""
-    return text(body, "response_url") or hidden(part(body, "view"), "reply_to")
+    @property
+    def value(self) -> str:
+        """A button's value, a menu's choice, or the text typed into a type-ahead."""
+        return (self.clicked or self).first("value", "selected_option.value")
 
+    @property
+    def name(self) -> str:
+        """The name in metrics and logs, such as `/orgs` or `orgs.page`."""
+        name = self.text("command") or self.clicked.text("action_id")
+        name = name or self.first("callback_id", "event.type", "view.callback_id")
+        # The rest of an action ID tells the buttons of a row apart.
+        return ".".join(name.split(".")[:2])
 
-def clicked(body: Body) -> Body:
-    """Return the clicked button or the menu that was used, or an empty object if there is none."""
-    actions = body.get("actions")
-    return actions[0] if actions else {}
-
-
-def value(body: Body) -> str:
-    """Return a button's value, a menu's choice, or the text typed into a type-ahead."""
-    source = clicked(body) or body
-    return text(source, "value") or text(part(source, "selected_option"), "value")
-
-
-def typed(view: Body, block_id: str) -> str:
-    """Return the value of a form's input, or an empty string if there is no value."""
-    for element in part(part(part(view, "state"), "values"), block_id).values():
-        if isinstance(element, Mapping):
-            found = element.get("value") or part(element, "selected_option").get("value")
-            return UNSTORABLE.sub(MARK, str(found or element.get("selected_date_time") or ""))
-    return ""
-
-
-def hidden(view: Body, name: str) -> str:
-    """Return a value that the bot stored in a form's metadata."""
-    metadata = view.get("private_metadata")
-    try:
-        data = json.loads(metadata) if isinstance(metadata, str) else None
-    except (ValueError, RecursionError):
+    def typed(self, block_id: str) -> str:
+        """Return the value of this form's input."""
+        for element in self.part("state").part("values").part(block_id).values():
+            if isinstance(element, Mapping):
+                chosen = Payload(element).part("selected_option").get("value")
+                found = element.get("value") or chosen or element.get("selected_date_time")
+                return UNSTORABLE.sub(MARK, str(found or ""))
         return ""
-    return UNSTORABLE.sub(MARK, str(data.get(name, ""))) if isinstance(data, dict) else ""
+
+    def hidden(self, name: str) -> str:
+        """Return a value that the bot stored in this form's metadata."""
+        metadata = self.get("private_metadata")
+        try:
+            data = json.loads(metadata) if isinstance(metadata, str) else None
+        except (ValueError, RecursionError):
+            return ""
+        return UNSTORABLE.sub(MARK, str(data.get(name, ""))) if isinstance(data, dict) else ""

@@ -9,10 +9,9 @@ from bot.quotas.parse import RatelimitsRequest, parse_ratelimits
 from bot.slack.messages import ids, replies
 from bot.slack.messages.block_kit import Message
 from bot.slack.messages.paging import Wanted
-from handlers import payloads
 from handlers.bolt import GatehouseApp
 from handlers.listening import TURN, Needs
-from handlers.payloads import Body
+from handlers.payloads import Payload
 from handlers.sharing import with_share
 
 
@@ -28,7 +27,9 @@ def register(app: GatehouseApp) -> None:
     app.action(ids.INCIDENT_MUTE)(listener(mute, checks))
 
 
-async def answer(bot: Gatehouse, person: Person, typed: RatelimitsRequest, body: Body) -> Message:
+async def answer(
+    bot: Gatehouse, person: Person, typed: RatelimitsRequest, payload: Payload
+) -> Message:
     """Answer the `/ratelimits` command."""
     ratelimits = bot.inventory.ratelimits
     if typed.form == "all":
@@ -40,7 +41,7 @@ async def answer(bot: Gatehouse, person: Person, typed: RatelimitsRequest, body:
             return await ratelimits.check(person, place.key)
         if typed.plan is not None:
             return await ratelimits.set_plan(person, place, typed.plan)
-        return await _detail(bot, place.key, body)
+        return await _detail(bot, place.key, payload)
     except Ambiguous as several:
         if typed.form == "plan":
             raise
@@ -53,30 +54,27 @@ async def answer(bot: Gatehouse, person: Person, typed: RatelimitsRequest, body:
         raise error.suggesting(none.unknown, none.closest) from none
 
 
-async def turn(bot: Gatehouse, person: Person, body: Body) -> Message:
+async def turn(bot: Gatehouse, person: Person, payload: Payload) -> Message:
     """Handle the `Previous`, `Next` and `Refresh` buttons of the overview."""
-    return await bot.inventory.ratelimits.overview(person, Wanted.of(payloads.value(body)))
+    return await bot.inventory.ratelimits.overview(person, Wanted.of(payload.value))
 
 
-async def show(bot: Gatehouse, _person: Person, body: Body) -> Message:
+async def show(bot: Gatehouse, _person: Person, payload: Payload) -> Message:
     """Handle the `Open an organization…` menu and the `Refresh` button of one organization."""
-    return await _detail(bot, _key_in(body), body)
+    return await _detail(bot, OrganizationKey.of_path(payload.value), payload)
 
 
-async def _detail(bot: Gatehouse, key: OrganizationKey, body: Body) -> Message:
+async def _detail(bot: Gatehouse, key: OrganizationKey, payload: Payload) -> Message:
     detail = await bot.inventory.ratelimits.detail(key)
-    return with_share(detail, f"/ratelimits {key.path}", body)
+    return with_share(detail, f"/ratelimits {key.path}", payload)
 
 
-async def check(bot: Gatehouse, person: Person, body: Body) -> Message:
+async def check(bot: Gatehouse, person: Person, payload: Payload) -> Message:
     """Handle `Check now`: make a test call or, during a block, show stored data."""
-    return await bot.inventory.ratelimits.check(person, _key_in(body))
+    key = OrganizationKey.of_path(payload.value)
+    return await bot.inventory.ratelimits.check(person, key)
 
 
-async def mute(bot: Gatehouse, person: Person, body: Body) -> Message:
+async def mute(bot: Gatehouse, person: Person, payload: Payload) -> Message:
     """Handle the `Mute 1 h` button on an alert."""
-    return await bot.inventory.alerts.mute(person, payloads.value(body))
-
-
-def _key_in(body: Body) -> OrganizationKey:
-    return OrganizationKey.of_path(payloads.value(body))
+    return await bot.inventory.alerts.mute(person, payload.value)

@@ -9,10 +9,9 @@ from bot.errors import Conflict, Refused, SlackError, SlackRefused, SlackUnreach
 from bot.permissions import Permission, Person, Role
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import Message
-from handlers import payloads
 from handlers.bolt import GatehouseApp
 from handlers.listening import Listening, Needs
-from handlers.payloads import Body
+from handlers.payloads import Payload
 
 SHARED_BEFORE = "This answer has already been shared."
 ONLY_HERE = "Answers can be shared only in channels, not in direct or group messages."
@@ -24,14 +23,13 @@ NOT_SEEN = (
 UNSURE = "Slack didn't say whether it posted the answer. Please look for it in the channel."
 
 
-def with_share(message: Message, command: str, body: Body) -> Message:
+def with_share(message: Message, command: str, payload: Payload) -> Message:
     """Add the button to the answer to `command`, unless it's shown where it can't be shared."""
-    channel_id = payloads.channel_id(body)
+    channel_id = payload.channel_id
     # The answer's ID makes sure that it's shared only once.
     value = f"{secrets.token_hex(8)} {command}"
-    channel = payloads.part(body, "channel")
-    name = payloads.text(channel, "name") or payloads.text(body, "channel_name")
-    is_direct = channel_id.startswith("D") or name.startswith("mpdm-")
+    is_group = payload.first("channel.name", "channel_name").startswith("mpdm-")
+    is_direct = is_group or channel_id.startswith("D")
     if not channel_id or is_direct or len(value) > block_kit.VALUE_CHARACTERS:
         return message
     share = block_kit.button("Share in channel", ids.SHARE, value)
@@ -44,34 +42,34 @@ def register(app: GatehouseApp) -> None:
     app.action(ids.SHARE)(app.listening.listener(work, Needs(Permission.READ)))
 
 
-async def share(listening: Listening, bot: Gatehouse, person: Person, body: Body) -> None:
-    """Post the answer as a viewer sees it now, unless it has been shared before."""
-    received = bot.slack.received
-    answer_id, _, command = payloads.value(body).partition(" ")
-    await _require_channel(bot, payloads.channel_id(body))
+async def share(listening: Listening, bot: Gatehouse, person: Person, payload: Payload) -> None:
+    """Post the answer as a viewer sees it now, unless it has been shared before.
+
+    Raises:
+        Refused: Answers can't be shared in this conversation.
+        Conflict: The answer has been shared before, or Slack didn't say whether it was now.
+    """
+    client, received = bot.slack.client, bot.slack.received
+    answer_id, _, command = payload.value.partition(" ")
+    try:
+        channel = await client.channel(payload.channel_id)
+    except SlackRefused as error:
+        raise Refused(NOT_SEEN) from error
+    if channel.get("is_im") or channel.get("is_mpim"):
+        raise Refused(ONLY_HERE)
+    if client.is_shared(channel):
+        raise Refused(OTHER_WORKSPACE)
     viewer = replace(person, roles=frozenset({Role.VIEWER}), groups=frozenset())
-    answer = await listening.run(command, viewer, {})
+    answer = await listening.run(command, viewer, Payload())
     now = await bot.database.now()
     shared_by = f"Shared by {text.escape(person.name, 80)} · {text.time(now)}"
     message = (answer or Message("")).without_buttons().plus(block_kit.context(shared_by))
     if not await received.claim(f"share:{answer_id}"):
         raise Conflict(SHARED_BEFORE)
     try:
-        await bot.slack.replies.share(payloads.response_url(body), message)
+        await bot.slack.replies.share(payload.response_url, message)
     except SlackUnreachable as error:
         raise Conflict(UNSURE) from error
     except SlackError:
         await received.release(f"share:{answer_id}")
         raise
-
-
-async def _require_channel(bot: Gatehouse, channel_id: str) -> None:
-    """Raise Refused if answers can't be shared in the conversation."""
-    try:
-        channel = await bot.slack.client.channel(channel_id)
-    except SlackRefused as error:
-        raise Refused(NOT_SEEN) from error
-    if channel.get("is_im") or channel.get("is_mpim"):
-        raise Refused(ONLY_HERE)
-    if bot.slack.client.is_shared(channel):
-        raise Refused(OTHER_WORKSPACE)

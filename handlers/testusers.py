@@ -10,14 +10,7 @@ from bot.app import Gatehouse
 from bot.approvals.rules import Act, FlowPolicy
 from bot.approvals.times import LocalTime, moment_of, zone_of
 from bot.commands import FORM, TESTUSERS
-from bot.errors import (
-    GatehouseError,
-    NotConfigured,
-    NotFound,
-    Refused,
-    Unsent,
-    UsageError,
-)
+from bot.errors import GatehouseError, NotConfigured, NotFound, Refused, Unsent, UsageError
 from bot.permissions import Permission, Person
 from bot.slack.messages import ids
 from bot.slack.messages.block_kit import Message, SlackBlock
@@ -36,10 +29,9 @@ from bot.testusers.parse.command import (
 from bot.testusers.parse.form import Prefilled, ShownRequest, moment
 from bot.testusers.parts import Parts, policy_of
 from bot.testusers.rendering import answer_to
-from handlers import payloads
 from handlers.bolt import GatehouseApp
 from handlers.listening import STORED_CLICK, AnswerAt, Needs
-from handlers.payloads import Body
+from handlers.payloads import Payload
 from handlers.sharing import with_share
 
 Show = Callable[[Parts, Person, Wanted], Awaitable[Message]]
@@ -80,10 +72,7 @@ def register(app: GatehouseApp) -> None:
     suggests = Needs(Permission.REQUEST, pace="")
     app.options(ids.TESTUSERS_FLOW)(app.listening.suggest(suggest, suggests))
     submits = Needs(
-        Permission.REQUEST,
-        AnswerAt.NEW_MESSAGE,
-        check=check_form,
-        filled_form=filled_form,
+        Permission.REQUEST, AnswerAt.NEW_MESSAGE, check=check_form, filled_form=filled_form
     )
     app.view(ids.TESTUSERS_FORM)(listener(request_of_form, submits))
     for act in STORED_ACTS:
@@ -96,7 +85,7 @@ def register(app: GatehouseApp) -> None:
 
 
 async def answer(
-    bot: Gatehouse, person: Person, typed: TestusersRequest, body: Body
+    bot: Gatehouse, person: Person, typed: TestusersRequest, payload: Payload
 ) -> Message | None:
     """Answer `/testusers` with a page, the form, or the result of the requested change."""
     parts = bot.testusers
@@ -108,9 +97,9 @@ async def answer(
                 error.unsent = typed.filled.unsent()
             raise
     if show := PAGES.get(typed.form):
-        return await _page(parts, person, show, Wanted(typed.text, flow=typed.flow), body)
+        return await _page(parts, person, show, Wanted(typed.text, flow=typed.flow), payload)
     if typed.form == FORM:
-        return await open_form(bot, person, body)
+        return await open_form(bot, person, payload)
     if typed.form == "save_preset":
         await presets.save_preset(parts, person, typed.text, typed.identities)
         return notes.preset_saved(typed.text, typed.identities)
@@ -120,39 +109,41 @@ async def answer(
     return notes.presets(await presets.every_preset(parts), reads.show)
 
 
-async def turn(show: Show, bot: Gatehouse, person: Person, body: Body) -> Message:
+async def turn(show: Show, bot: Gatehouse, person: Person, payload: Payload) -> Message:
     """Handle the buttons that turn the pages of `show`."""
-    return await _page(bot.testusers, person, show, Wanted.of(payloads.value(body)), body)
+    return await _page(bot.testusers, person, show, Wanted.of(payload.value), payload)
 
 
-async def _page(parts: Parts, person: Person, show: Show, wanted: Wanted, body: Body) -> Message:
+async def _page(
+    parts: Parts, person: Person, show: Show, wanted: Wanted, payload: Payload
+) -> Message:
     message = await show(parts, person, wanted)
     if show is not reading.listed:
         return message
     # What is shared is the list's first page, without a search text.
-    return with_share(message, f"/testusers list {wanted.flow}", body)
+    return with_share(message, f"/testusers list {wanted.flow}", payload)
 
 
-async def fill_in(bot: Gatehouse, person: Person, body: Body) -> Message | None:
+async def fill_in(bot: Gatehouse, person: Person, payload: Payload) -> Message | None:
     """Open a prefilled form."""
-    return await open_form(bot, person, body, Prefilled.of(payloads.value(body)))
+    return await open_form(bot, person, payload, Prefilled.of(payload.value))
 
 
-async def extend(bot: Gatehouse, person: Person, body: Body) -> Message | None:
+async def extend(bot: Gatehouse, person: Person, payload: Payload) -> Message | None:
     """Open the form to extend people's access."""
-    filled = await asking.extension(bot.testusers, Prefilled.of(payloads.value(body)))
-    return await open_form(bot, person, body, filled)
+    filled = await asking.extension(bot.testusers, Prefilled.of(payload.value))
+    return await open_form(bot, person, payload, filled)
 
 
 async def open_form(
-    bot: Gatehouse, person: Person, body: Body, filled: Prefilled = EMPTY
+    bot: Gatehouse, person: Person, payload: Payload, filled: Prefilled = EMPTY
 ) -> Message | None:
     """Open the form with what is filled in, or return a button for that if Slack can't open it."""
     parts, flow = bot.testusers, None
     with suppress(NotFound):
         flow = parts.flows.named(filled.flow) if filled.flow else None
     await asking.require_asking(parts, person, flow=flow)
-    trigger_id = payloads.text(body, "trigger_id")
+    trigger_id = payload.text("trigger_id")
     if not trigger_id:
         return notes.open_form()
     if isinstance(filled.until, LocalTime):
@@ -162,47 +153,42 @@ async def open_form(
         filled = replace(filled, until=until, duration=filled.duration or passed)
     policy = policy_of(parts, flow) if flow else FlowPolicy()
     form = forms.change_form(
-        payloads.response_url(body),
+        payload.response_url,
         filled,
         flow=flow,
         needs_reason=policy.reason is not None,
-        is_below=bool(payloads.part(body, "container")),
+        is_below=bool(payload.part("container")),
     )
     await parts.slack.open_view(trigger_id, form)
     return None
 
 
-async def _request(parts: Parts, person: Person, typed: ChangeRequest) -> Message:
-    asked = await asking.ask(parts, person, typed)
-    return await answer_to(parts, person, asked, has_typed_time=typed.until is not None)
-
-
-async def store(act: Act, bot: Gatehouse, _person: None, body: Body) -> None:
+async def store(act: Act, bot: Gatehouse, _person: None, payload: Payload) -> None:
     """Store a click on a button of a request, or a denial, so that a job can carry it out."""
-    view = payloads.part(body, "view")
-    shown = ShownRequest.of(payloads.hidden(view, "request") or payloads.value(body))
+    view = payload.part("view")
+    shown = ShownRequest.of(view.hidden("request") or payload.value)
     interaction = StoredInteraction(
         act,
         shown.request_id,
-        payloads.user_id(body),
-        payloads.team_ids(body),
-        payloads.response_url(body),
+        payload.user_id,
+        payload.team_ids,
+        payload.response_url,
         _reason(view),
         shown.version,
     )
     await store_click(bot.testusers, interaction)
 
 
-async def ask_why(bot: Gatehouse, person: Person, body: Body) -> None:
+async def ask_why(bot: Gatehouse, person: Person, payload: Payload) -> None:
     """Handle `Deny`: if the request can still be denied, open a form that asks for a reason."""
-    shown = ShownRequest.of(payloads.value(body))
+    shown = ShownRequest.of(payload.value)
     request = await deciding.look_to_deny(bot.testusers, person, shown)
     show = reading.reader_of(bot.testusers, person).show
-    form = forms.denial_form(request, payloads.response_url(body), show)
-    await bot.slack.client.open_view(payloads.text(body, "trigger_id"), form)
+    form = forms.denial_form(request, payload.response_url, show)
+    await bot.slack.client.open_view(payload.text("trigger_id"), form)
 
 
-def check_form(bot: Gatehouse, view: Body) -> Mapping[str, str]:
+def check_form(bot: Gatehouse, view: Payload) -> Mapping[str, str]:
     """Return error messages keyed by block ID. Slack keeps the form open if there are any."""
     problems = parse_form(_typed_form(view))
     if isinstance(problems, ChangeRequest):
@@ -215,38 +201,41 @@ def check_form(bot: Gatehouse, view: Body) -> Mapping[str, str]:
     return {INPUTS[name]: problem for name, problem in problems.items()}
 
 
-async def request_of_form(bot: Gatehouse, person: Person, body: Body) -> Message | None:
+async def request_of_form(bot: Gatehouse, person: Person, payload: Payload) -> Message | None:
     """Make the request described in a submitted form."""
-    typed = parse_form(_typed_form(payloads.part(body, "view")))
+    typed = parse_form(_typed_form(payload.part("view")))
     if not isinstance(typed, ChangeRequest):
         return None
     return await _request(bot.testusers, person, typed)
 
 
-async def suggest(bot: Gatehouse, person: Person, body: Body) -> list[SlackBlock]:
+async def _request(parts: Parts, person: Person, typed: ChangeRequest) -> Message:
+    asked = await asking.ask(parts, person, typed)
+    return await answer_to(parts, person, asked, has_typed_time=typed.until is not None)
+
+
+async def suggest(bot: Gatehouse, person: Person, payload: Payload) -> list[SlackBlock]:
     """Return the flows that match the text in the form's flow input."""
-    return reading.suggestions(bot.testusers, person, payloads.value(body))
+    return reading.suggestions(bot.testusers, person, payload.value)
 
 
-def filled_form(view: Body) -> Unsent:
+def filled_form(view: Payload) -> Unsent:
     """Return what opens the form again, as it was submitted."""
     return _typed_form(view).unsent()
 
 
-def check_denial(_bot: Gatehouse, view: Body) -> Mapping[str, str]:
+def check_denial(_bot: Gatehouse, view: Payload) -> Mapping[str, str]:
     """Return an error message if the form's reason can't be used."""
     reason = _reason(view)
     problem = reason_problem(reason) if reason else "Please give a reason."
     return {ids.TESTUSERS_REASON: problem} if problem else {}
 
 
-def _reason(view: Body) -> str:
-    return one_line(payloads.typed(view, ids.TESTUSERS_REASON))
+def _reason(view: Payload) -> str:
+    return one_line(view.typed(ids.TESTUSERS_REASON))
 
 
-def _typed_form(view: Body) -> Prefilled:
-    typed: dict[str, Any] = {
-        name: payloads.typed(view, block_id) for name, block_id in INPUTS.items()
-    }
+def _typed_form(view: Payload) -> Prefilled:
+    typed: dict[str, Any] = {name: view.typed(block_id) for name, block_id in INPUTS.items()}
     until = moment(typed["until"])
     return Prefilled(**{**typed, "until": until, "lines": tuple(typed["lines"].split("\n"))})

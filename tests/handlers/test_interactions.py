@@ -12,8 +12,8 @@ from bot.errors import DatabaseUnavailable
 from bot.ops.logs import current_digest
 from bot.permissions import ACTING, Permission
 from bot.slack.messages.block_kit import Message
-from handlers import payloads
 from handlers.listening import STORED_CLICK
+from handlers.payloads import Payload
 from tests.support.entry_points import EntryPoint, payload_of
 from tests.support.listening import USER, seen, shown_button
 
@@ -32,7 +32,7 @@ async def held_storing(bot, seconds=1.5):
 
     async def keep(_bot, _person, body):
         await go_on.wait()
-        stored.append(payloads.value(body))
+        stored.append(body.value)
 
     message = await shown_button(bot)
     register_stored(bot, keep, seconds)
@@ -79,16 +79,16 @@ async def test_a_click_that_cannot_be_stored_gets_an_answer(bot, error, words):
 @pytest.mark.parametrize("escaped", ["\\u0000", "\\ud83d", "\\udc00"])
 def test_characters_that_a_database_cannot_store_are_refused(escaped):
     character = json.loads(f'"{escaped}"')
-    command = payloads.text({"text": f"list {character}"}, "text")
-    press = payloads.value({"value": f"a{character}b"})
-    hidden = payloads.hidden({"private_metadata": f'{{"request": "a{escaped}b"}}'}, "request")
+    command = Payload({"text": f"list {character}"}).text("text")
+    press = Payload({"value": f"a{character}b"}).value
+    hidden = Payload({"private_metadata": f'{{"request": "a{escaped}b"}}'}).hidden("request")
     assert (command, press, hidden) == ("list \ufffd", "a\ufffdb", "a\ufffdb")
 
 
 def test_text_of_a_form_is_read_without_such_characters():
     values = {"why": {"typed": {"value": "be\0cause \ud83d \ud83d\ude00"}}}
     view = {"state": {"values": values}}
-    assert payloads.typed(view, "why") == "be\ufffdcause \ufffd \ufffd\ufffd"
+    assert Payload(view).typed("why") == "be\ufffdcause \ufffd \ufffd\ufffd"
 
 
 async def test_payload_of_a_socket_is_known_by_its_trigger(bot):
