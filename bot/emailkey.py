@@ -15,8 +15,7 @@ from bot.services.errors import CredentialsRefused, PermissionMissing, ServiceEr
 from bot.services.http import ServiceHttp
 from bot.settings.model import EmailAuth
 from bot.slack.messages import block_kit, ids, text
-from bot.slack.messages.block_kit import Message
-from bot.slack.messages.paging import FIRST, Page, Wanted
+from bot.slack.messages.block_kit import FIRST, Message, Page, Wanted
 from bot.slack.parse import asks_for_help, unknown, words_of
 from bot.spelling import visible
 

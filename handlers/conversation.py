@@ -7,7 +7,6 @@ from typing import Any
 from bot.app import Gatehouse
 from bot.commands import COMMANDS, Command
 from bot.permissions import Permission, Person
-from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids, replies
 from bot.slack.messages.block_kit import OUTDATED, Message
 from bot.slack.messages.text import escape
@@ -89,7 +88,7 @@ async def answer_message(
         return await listening.run(f"/{first} {text}", person, payload)
     near = [command.name for command in COMMANDS if is_near(first, command)]
     if not near:
-        return await listening.help(person, partial(help_ui.of_all, title=WHAT_TO_SEND))
+        return await listening.help(person, partial(replies.help_of_all, title=WHAT_TO_SEND))
     unknown = Message.of(NOT_A_COMMAND.format(escape(first, 80)))
     offered = [(f"{command} {text}".strip(),) * 2 for command in near]
     offer = replies.with_commands(unknown, offered)

@@ -6,8 +6,7 @@ from bot.commands import EMAILKEY
 from bot.emailkey import EmailKeyRequest, parse_emailkey
 from bot.permissions import Person
 from bot.slack.messages import ids
-from bot.slack.messages.block_kit import Message
-from bot.slack.messages.paging import Wanted
+from bot.slack.messages.block_kit import Message, Wanted
 from handlers.bolt import GatehouseApp
 from handlers.listening import TURN
 from handlers.payloads import Payload

@@ -22,7 +22,6 @@ from bot.errors import DatabaseUnavailable, GatehouseError, NotFound, Replayed, 
 from bot.home.publishing import MOMENT
 from bot.ops.logs import delivery_id
 from bot.permissions import ACTING, Permission, Person
-from bot.slack.messages import help as help_ui
 from bot.slack.messages import replies
 from bot.slack.messages.block_kit import OUTDATED, Message
 from handlers.payloads import Payload
@@ -170,7 +169,7 @@ class Listening:
                 raise
             await self._require(person, described.permission(typed.form))
             if typed.form == HELP:
-                return await self.help(person, partial(help_ui.of_command, described))
+                return await self.help(person, partial(replies.help_of, described))
             return await answer(bot, person, typed, payload)
 
         self.commands[described.name] = work
@@ -192,7 +191,7 @@ class Listening:
         )
         return message
 
-    async def help(self, person: Person, show: Callable[[help_ui.May], Message]) -> Message:
+    async def help(self, person: Person, show: Callable[[replies.May], Message]) -> Message:
         """Return the message from `show` or, if the person has no access, a message saying so."""
         people = self._bot.slack.people
         if without_access := await people.lacks_access(person):

@@ -10,8 +10,7 @@ from bot.organizations.parse import OrgsRequest, parse_orgs
 from bot.permissions import Permission, Person
 from bot.services.calls import LIST, REFRESH, CallCause
 from bot.slack.messages import ids, replies
-from bot.slack.messages.block_kit import Message
-from bot.slack.messages.paging import Wanted
+from bot.slack.messages.block_kit import Message, Wanted
 from handlers.bolt import GatehouseApp
 from handlers.listening import TURN, AnswerAt, Needs
 from handlers.payloads import Payload

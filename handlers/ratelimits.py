@@ -7,8 +7,7 @@ from bot.organizations.rules import OrganizationKey
 from bot.permissions import Permission, Person
 from bot.quotas.parse import RatelimitsRequest, parse_ratelimits
 from bot.slack.messages import ids, replies
-from bot.slack.messages.block_kit import Message
-from bot.slack.messages.paging import Wanted
+from bot.slack.messages.block_kit import Message, Wanted
 from handlers.bolt import GatehouseApp
 from handlers.listening import TURN, Needs
 from handlers.payloads import Payload

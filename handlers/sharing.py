@@ -32,8 +32,7 @@ def with_share(message: Message, command: str, payload: Payload) -> Message:
     is_direct = is_group or channel_id.startswith("D")
     if not channel_id or is_direct or len(value) > block_kit.VALUE_CHARACTERS:
         return message
-    share = block_kit.button("Share in channel", ids.SHARE, value)
-    return message.plus(block_kit.actions(share))
+    return message.with_buttons(block_kit.button("Share in channel", ids.SHARE, value))
 
 
 def register(app: GatehouseApp) -> None:

@@ -13,8 +13,7 @@ from bot.commands import FORM, TESTUSERS
 from bot.errors import GatehouseError, NotConfigured, NotFound, Refused, Unsent, UsageError
 from bot.permissions import Permission, Person
 from bot.slack.messages import ids
-from bot.slack.messages.block_kit import Message, SlackBlock
-from bot.slack.messages.paging import Wanted
+from bot.slack.messages.block_kit import Message, SlackBlock, Wanted
 from bot.spelling import one_line
 from bot.testusers import asking, deciding, presets, reading
 from bot.testusers.interactions import StoredInteraction, store_click

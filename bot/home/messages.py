@@ -8,11 +8,11 @@ from bot.organizations.rules import Directory, OrganizationKey
 from bot.quotas.messages import MARKS, again
 from bot.quotas.rules.limits import LimitKind
 from bot.quotas.rules.quota import DOCUMENTED, Incident, Standing
-from bot.slack.messages import block_kit, text
+from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import SlackBlock
-from bot.slack.messages.help import ABOUT_TEST_USERS
+from bot.slack.messages.replies import ABOUT_TEST_USERS
 from bot.testusers.messages import pages
-from bot.testusers.messages.card import main_buttons
+from bot.testusers.messages.card import change_button
 from bot.testusers.messages.pages import Group, OpenRow, Reader
 from bot.testusers.rules.requests import Request
 
@@ -48,9 +48,15 @@ def home(
         ending: Access that the person requested and that ends soon, earliest end first.
         limits: What `limits` returns.
     """
+    buttons = [
+        block_kit.button("Organizations", f"{ids.RUN_COMMAND}.orgs", "/orgs"),
+        block_kit.button("Rate limits", f"{ids.RUN_COMMAND}.ratelimits", "/ratelimits"),
+    ]
+    if reader.asks:
+        buttons.insert(0, change_button())
     return _view(
         [
-            block_kit.actions(*main_buttons(asks=reader.asks)),
+            block_kit.actions(*buttons),
             block_kit.header(WAITING),
             *([] if waiting else [block_kit.context("Nothing is waiting for you.")]),
             *_first(

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from bot.commands import ORGS
 from bot.organizations.rules import DataCenterReport, Directory, Place
 from bot.slack.messages import block_kit, ids, text
-from bot.slack.messages.block_kit import Message, SlackBlock
-from bot.slack.messages.paging import Page, Wanted
+from bot.slack.messages.block_kit import Message, Page, SlackBlock, Wanted
 
 PAGE = 15
 FILTER_CHARACTERS = 200

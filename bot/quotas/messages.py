@@ -23,8 +23,7 @@ from bot.quotas.rules.quota import (
 )
 from bot.services.calls import PROBE, WATCH, client_named
 from bot.slack.messages import block_kit, ids, text
-from bot.slack.messages.block_kit import Message, SlackBlock
-from bot.slack.messages.paging import FIRST, Page, Wanted
+from bot.slack.messages.block_kit import FIRST, Message, Page, SlackBlock, Wanted
 
 HEADINGS = ("Organization", "State", "Minute", "Day", "At once", "Data center")
 NUMBERS = frozenset({2, 3, 4})
@@ -265,7 +264,7 @@ def checked(
     meters = " · ".join(f"{kind.in_words} {meter}" for kind, meter in standing.meters.items())
     markup = f"{verdict}\n{MARKS[standing.state]} {_state(standing)} · {meters}"
     button = block_kit.button("Show limits", ids.RATELIMITS_SHOW, standing.key.path)
-    return Message.of(markup).plus(block_kit.actions(button))
+    return Message.of(markup).with_buttons(button)
 
 
 def not_for_apis(name: str, act: str) -> Message:
@@ -312,7 +311,7 @@ def incident_card(incident: Incident, name: str) -> Message:
     buttons = [block_kit.button("Mute 1 h", ids.INCIDENT_MUTE, str(incident.id))]
     if not key.is_api:
         buttons.insert(0, block_kit.button("Check now", ids.RATELIMITS_CHECK, key.path))
-    return card.plus(block_kit.actions(*buttons))
+    return card.with_buttons(*buttons)
 
 
 def cleared_note(incident: Incident, closed_at: datetime, name: str) -> Message:

@@ -30,8 +30,7 @@ from bot.quotas.store import accounts
 from bot.quotas.store import ledger as quotas
 from bot.services.calls import CHECK, LIST, CallCause
 from bot.services.errors import RateLimited
-from bot.slack.messages.block_kit import Message
-from bot.slack.messages.paging import FIRST, Wanted
+from bot.slack.messages.block_kit import FIRST, Message, Wanted
 from bot.slack.people import People
 from bot.store import audit
 from bot.store.audit_entry import AuditEntry

@@ -15,8 +15,7 @@ from bot.flows.rules import Flow, is_flow_sid, mask, stored_spellings
 from bot.permissions import Permission, Person
 from bot.services.errors import ServiceError
 from bot.slack.messages import block_kit
-from bot.slack.messages.block_kit import Message, SlackBlock
-from bot.slack.messages.paging import Page, Wanted, last_page
+from bot.slack.messages.block_kit import Message, Page, SlackBlock, Wanted, last_page
 from bot.spelling import folded, visible
 from bot.testusers import store
 from bot.testusers.messages import pages

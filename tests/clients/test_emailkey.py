@@ -9,7 +9,7 @@ from yarl import URL
 from bot import emailkey
 from bot.emailkey import EmailClient
 from bot.services.errors import ResponseUnreadable
-from bot.slack.messages.paging import Wanted
+from bot.slack.messages.block_kit import Wanted
 from tests.support.http import Bench, FakeServices
 
 BASE = "https://email.example.com"

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from bot.errors import DatabaseUnavailable
-from bot.slack.messages.help import ABOUT_TEST_USERS
+from bot.slack.messages.replies import ABOUT_TEST_USERS
 from tests.support.world import ABEL, ADA, ADAM, NORA, OTTO, VERA, empty_world, running_world
 
 STAN = "U0STRANGER"

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from bot.slack.messages.paging import Wanted
+from bot.slack.messages.block_kit import Wanted
 from bot.testusers.messages.forms import change_form
 from bot.testusers.parse.form import Prefilled
 from sandbox.services.faults import Fault, FaultKind

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from bot.slack.messages.help import ABOUT_TEST_USERS
+from bot.slack.messages.replies import ABOUT_TEST_USERS
 from tests.support.world import ADA, OTTO, VERA, empty_world, running_world
 
 

@@ -22,10 +22,8 @@ from bot.organizations import messages as orgs
 from bot.organizations.rules import DataCenterReport, Directory, Listing, Organization
 from bot.permissions import Person, Role
 from bot.services.calls import ServiceSeen
-from bot.slack.messages import help as help_ui
 from bot.slack.messages import ids, replies, text
-from bot.slack.messages.block_kit import Message
-from bot.slack.messages.paging import Wanted
+from bot.slack.messages.block_kit import Message, Wanted
 from bot.store.audit_entry import RecordedEntry
 from sandbox.slack.validation import UPDATE_TEXT, check_message
 
@@ -145,8 +143,8 @@ def test_a_page_of_earlier_versions_is_read():
 @pytest.mark.parametrize("is_allowed", [True, False])
 def test_help_fits_into_a_message_and_is_not_cut_off(is_allowed):
     for message in (
-        help_ui.of_all(lambda _: is_allowed),
-        *(help_ui.of_command(command, lambda _: is_allowed) for command in COMMANDS),
+        replies.help_of_all(lambda _: is_allowed),
+        *(replies.help_of(command, lambda _: is_allowed) for command in COMMANDS),
     ):
         check(message)
         shown = "\n".join(block["text"]["text"] for block in message.slack_blocks)

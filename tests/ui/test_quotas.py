@@ -37,7 +37,7 @@ from bot.quotas.rules.quota import (
     first_hour,
 )
 from bot.services.calls import CallClass
-from bot.slack.messages.paging import Wanted
+from bot.slack.messages.block_kit import Wanted
 from tests.support.requests import hold
 
 AT = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bot.approvals.rules import Act, State
 from bot.flows.rules import Change, identities_problem
-from bot.slack.messages.paging import FIRST, Page
+from bot.slack.messages.block_kit import FIRST, Page
 from bot.testusers.messages import notes, pages
 from bot.testusers.messages.card import Surroundings, card
 from bot.testusers.messages.pages import Entry, OpenRow, Reader

@@ -1,20 +1,21 @@
-"""Messages and their Block Kit blocks, within Slack's limits (docs.slack.dev, Block Kit)."""
+"""Messages, Block Kit blocks, and pages, within Slack's limits (docs.slack.dev, Block Kit)."""
 
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import starmap
 from operator import itemgetter
-from typing import Any, Self
+from typing import Annotated, Any, Generic, Self, TypeVar
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import AliasChoices, ConfigDict, Field, TypeAdapter, ValidationError
 
 from bot.errors import NotFound
 from bot.slack.messages import text
 
 SlackBlock = Mapping[str, Any]
+T = TypeVar("T")
 
 BLOCKS_A_MESSAGE = 50
 # Slack recommends at most 4,000 characters, and refuses longer updates with msg_too_long.
@@ -65,6 +66,10 @@ class Message:
             if block["type"] == "context":
                 said += map(itemgetter("text"), block["elements"])
         return Message("\n".join(said), (*shown, *map(section, lines), *blocks))
+
+    def with_buttons(self, *elements: SlackBlock) -> "Message":
+        """Return a copy with a row of these buttons and menus. Without any, there is no row."""
+        return self.plus(actions(*elements)) if elements else self
 
     def without_buttons(self) -> "Message":
         """Return a copy without buttons and menus."""
@@ -252,11 +257,6 @@ def actions(*elements: SlackBlock) -> SlackBlock:
     return {"type": "actions", "elements": list(elements)}
 
 
-def row(elements: Sequence[SlackBlock]) -> list[SlackBlock]:
-    """Return a row of buttons and menus as a list of blocks, or [] if there are no elements."""
-    return [actions(*elements)] if elements else []
-
-
 def table(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> SlackBlock:
     """Return a plain-text table with headings in the first row.
 
@@ -289,8 +289,67 @@ def tabular(
     if footer := " · ".join(filter(None, footnotes)):
         blocks.append(context(footer))
     texts = filter(None, (*paragraphs, *lines, footer))
-    return Message("\n".join(texts), (*blocks, *row(controls)))
+    return Message("\n".join(texts), blocks).with_buttons(*controls)
 
 
 def _markup(markup: str, limit: int) -> dict[str, Any]:
     return {"type": "mrkdwn", "text": text.cut(markup, limit) or "–", "verbatim": True}
+
+
+@dataclass(frozen=True)
+class Wanted(ButtonValue):
+    """The page that a command or a button asks for. The number `page` starts at 0.
+
+    `text` is the search text, and `flow` the flow that the list is about.
+    """
+
+    # Buttons in older messages name it "t".
+    text: Annotated[
+        str, Field(validation_alias=AliasChoices("q", "t"), serialization_alias="q")
+    ] = ""
+    page: Annotated[int, Field(ge=0, lt=1_000_000)] = 0
+    flow: str = ""
+
+
+FIRST = Wanted()
+
+
+@dataclass(frozen=True)
+class Page(Generic[T]):
+    """The items on one page. `total` counts all items. `last` is the last page's number."""
+
+    items: Sequence[T]
+    total: int
+    last: int = 0
+    wanted: Wanted = FIRST
+
+    @classmethod
+    def cut(cls, found: Sequence[T], size: int, wanted: Wanted) -> "Page[T]":
+        """Return the wanted page, or the last page if there are fewer pages."""
+        last = last_page(len(found), size)
+        at = min(wanted.page, last)
+        shown = found[at * size : (at + 1) * size]
+        return cls(shown, len(found), last, replace(wanted, page=at))
+
+    @property
+    def place(self) -> str:
+        """A phrase such as `Page 1 of 2`, or "" if there is only one page."""
+        return f"Page {self.wanted.page + 1:,} of {self.last + 1:,}" if self.last else ""
+
+    def turns(self, action_id: str) -> list[SlackBlock]:
+        """Return the `Previous` and `Next` buttons that this page needs, each with its own ID."""
+        buttons = list[SlackBlock]()
+        for label, step in (("Previous", -1), ("Next", 1)):
+            wanted = replace(self.wanted, page=self.wanted.page + step)
+            if 0 <= wanted.page <= self.last:
+                buttons.append(button(label, f"{action_id}.{label.lower()}", wanted.value()))
+        return buttons
+
+    def turning(self, action_id: str) -> list[SlackBlock]:
+        """Return blocks with the page's place and its buttons, or none if it is the only page."""
+        return [context(self.place), actions(*self.turns(action_id))] if self.last else []
+
+
+def last_page(total: int, size: int) -> int:
+    """Return the number of the last page of `total` items. An empty list has one page, 0."""
+    return max(0, total - 1) // size

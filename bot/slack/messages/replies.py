@@ -1,9 +1,11 @@
-"""Messages shared by all commands: errors, usage, and "Working on it"."""
+"""Messages shared by all commands: help, errors, usage, and "Working on it"."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from bot.commands import COMMANDS, GATEHOUSE, RATELIMITS, TESTUSERS, Command
 from bot.errors import Ambiguous, GatehouseError, Unsent, UsageError
+from bot.permissions import Permission
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import Message
 from bot.slack.parse import escaped, recover
@@ -18,6 +20,26 @@ DONE = Message("Done.")
 BUTTONS = 5
 # Longer commands are shown again if an error leaves no button that repeats them.
 SHORT_COMMAND = 40
+TITLE = "*What you can do*"
+NOTHING = "You don't have access to this command."
+SHARING = (
+    "Only you can see the answers. To show an answer to everyone in the channel, press `Share in"
+    " channel` below it. The shared answer masks identities."
+)
+ABOUT_TEST_USERS = (
+    "Test users are the people who can try a flow's unpublished draft. Everyone else gets the"
+    " published version."
+)
+HINTS = (
+    "Specify a flow by its name or SID.",
+    "Durations: 30m, 2h, 3d. Times: 18:00, friday, tomorrow 9:00, 2026-12-01 09:00.",
+    ABOUT_TEST_USERS,
+    f"Example: {text.code(TESTUSERS.example('add'))}",
+)
+MOST_USED = ((TESTUSERS, "add"), (TESTUSERS, "list"), (RATELIMITS, "one"))
+
+
+May = Callable[[Permission], bool]
 
 
 def sorry(error: GatehouseError) -> Message:
@@ -59,7 +81,7 @@ def with_commands(message: Message, steps: Sequence[tuple[str, str]]) -> Message
         for number, (label, command) in enumerate(steps[:BUTTONS])
         if len(command) <= block_kit.VALUE_CHARACTERS
     ]
-    return message.plus(*block_kit.row(buttons)) if buttons else message
+    return message.with_buttons(*buttons)
 
 
 def said(sentence: str) -> Message:
@@ -70,7 +92,7 @@ def said(sentence: str) -> Message:
 def with_unsent(message: Message, unsent: Unsent, label: str) -> Message:
     """Add a button that opens the form with what was typed, and the texts that don't fit."""
     button = block_kit.button(label, ids.TESTUSERS_FILL, unsent.value, style="primary")
-    return message.plus(block_kit.actions(button), lines=_to_copy(unsent.texts))
+    return message.plus(lines=_to_copy(unsent.texts)).with_buttons(button)
 
 
 def _to_copy(texts: Sequence[str]) -> list[str]:
@@ -98,4 +120,36 @@ def broken(reference: str) -> Message:
 
 def with_retry(message: Message, action_id: str, value: str) -> Message:
     """Add a `Try again` button that repeats the click."""
-    return message.plus(block_kit.actions(block_kit.button("Try again", action_id, value)))
+    return message.with_buttons(block_kit.button("Try again", action_id, value))
+
+
+def help_of(command: Command, may: May) -> Message:
+    """Return a command's help: the forms that the person can use.
+
+    The help for `/gatehouse` lists the forms of all commands.
+    """
+    if command is GATEHOUSE:
+        return help_of_all(may)
+    hints = HINTS if command is TESTUSERS else ()
+    return _message([*_chapters([command], may), *hints] or [NOTHING])
+
+
+def help_of_all(may: May, title: str = TITLE) -> Message:
+    """Return the help for all commands. The most used ones stand first."""
+    used = [command.usage(kind) for command, kind in MOST_USED if may(command.permission(kind))]
+    first = [f"Most used: {', '.join(map(text.code, used))}"] if used else []
+    return _message(["\n".join([title, *first]), *_chapters(COMMANDS, may)])
+
+
+def _chapters(commands: Iterable[Command], may: May) -> list[str]:
+    chapters = []
+    for command in commands:
+        forms = [form for form in command.forms if may(form.permission)]
+        lines = [f"• {text.code(command.usage(form.kind))} – {form.does}" for form in forms]
+        if lines:
+            chapters.append("\n".join([f"*{command.name}*", *lines]))
+    return chapters
+
+
+def _message(chapters: Sequence[str]) -> Message:
+    return Message.of(*chapters[:1]).plus(lines=[*chapters[1:], SHARING])

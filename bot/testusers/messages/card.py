@@ -100,9 +100,9 @@ def _card(request: Request, around: Surroundings, limit: int) -> Message:
         block_kit.context(facts),
         *block_kit.sections(more),
         *block_kit.sections(approvers),
-        *block_kit.row(act_buttons(request, *Act)),
     ]
-    return Message("\n".join([title, *status, *about, facts, *more, *approvers]), blocks)
+    message = Message("\n".join([title, *status, *about, facts, *more, *approvers]), blocks)
+    return message.with_buttons(*act_buttons(request, *Act))
 
 
 def _cut(lines: Iterable[str], limit: int) -> list[str]:
@@ -154,20 +154,20 @@ def _facts(request: Request, around: Surroundings) -> Iterator[str]:
         yield f"{state} {text.time(at)}"
 
 
-def _already(request: Request, around: Surroundings) -> Iterator[str]:
-    """Yield lines about people for whom there was or is nothing to change."""
-    people = [*request.those(Did.FOUND), *around.already]
-    for wants, title in ((Wants.ADD, "on the list"), (Wants.REMOVE, "removed")):
-        if same := [person.identity for person in people if person.wants is wants]:
-            yield f"*Already {title}:* {brief(same)}"
-    if late := [person.identity for person in request.those(Did.LATE)]:
-        yield f"*Left out, because the requested end had passed:* {brief(late)}"
+def _already(request: Request, around: Surroundings) -> list[str]:
+    """Return lines about people for whom there was or is nothing to change."""
+    same, late = [*request.those(Did.FOUND), *around.already], request.those(Did.LATE)
+    groups = {
+        "Already on the list": [one.identity for one in same if one.wants is Wants.ADD],
+        "Already removed": [one.identity for one in same if one.wants is Wants.REMOVE],
+        "Left out, because the requested end had passed": [one.identity for one in late],
+    }
+    return phrases.titled(groups, "*")
 
 
 def _news(request: Request) -> Iterator[str]:
     """Yield lines about other events: outside changes, access that ended, and undos."""
-    for title, people in phrases.on_the_list(request).items():
-        yield f"*{title}:* {brief(people)}"
+    yield from phrases.titled(phrases.on_the_list(request), "*")
     outside = request.result.outside
     edits = (("added", outside.additions), ("removed", outside.removals))
     if kept := "; ".join(f"{verb} {brief(people)}" for verb, people in edits if people):
@@ -185,8 +185,7 @@ def _news(request: Request) -> Iterator[str]:
         at = text.time(person.over_at or request.created_at)
         yield f"*Access ended:* {in_full(person.spelling)} {at}{gone}"
     replaced = [person.spelling for person in made if person.over is Over.REPLACED]
-    if replaced:
-        yield f"*Replaced by a later request:* {brief(replaced)}"
+    yield from phrases.titled({"Replaced by a later request": replaced}, "*")
     if request.result.overdue:
         why = text.sentence(request.result.overdue, 300)
         yield f"*Expired but not removed yet:* {why} I'll keep trying."
@@ -237,15 +236,6 @@ def act_buttons(request: Request, *acts: Act, show: Show = in_full) -> list[Slac
     return buttons
 
 
-def main_buttons(*, asks: bool) -> list[SlackBlock]:
-    """Return buttons for the most common tasks, including `Change test users` if `asks` is set."""
-    return [
-        *([change_button()] if asks else []),
-        block_kit.button("Organizations", f"{ids.RUN_COMMAND}.orgs", "/orgs"),
-        block_kit.button("Rate limits", f"{ids.RUN_COMMAND}.ratelimits", "/ratelimits"),
-    ]
-
-
 def change_button() -> SlackBlock:
     """Return the button that opens the empty form."""
     return block_kit.button("Change test users", ids.HOME_TESTUSERS, "form", style="primary")
@@ -265,8 +255,3 @@ def form_button(
         return []
     spoken = f"{label} {phrases.in_plain(identities)} on {flow.name}"
     return [block_kit.button(label, action_id, value, spoken=spoken if identities else None)]
-
-
-def extend_buttons(flow: Flow, identities: Sequence[str]) -> list[SlackBlock]:
-    """Return the button `Extend`, or none if there are too many people."""
-    return form_button("Extend", flow, identities, ids.TESTUSERS_EXTEND)

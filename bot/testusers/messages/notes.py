@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import Any
 
 from bot.approvals.rules import Act, State
-from bot.slack.messages import block_kit, text
+from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import MESSAGE_CHARACTERS, Message
 from bot.testusers.messages import phrases
-from bot.testusers.messages.card import act_buttons, change_button, extend_buttons
+from bot.testusers.messages.card import act_buttons, change_button, form_button
 from bot.testusers.messages.phrases import brief, change_of, flow_name
 from bot.testusers.parse.form import as_line
 from bot.testusers.rules.requests import Asked, Preset, Request
@@ -40,11 +40,8 @@ def asked(asked: Asked, channel_id: str, *more: str) -> Message:
 
 
 def _left_out(asked: Asked) -> list[str]:
-    left_out = {
-        "Already on the list": asked.dropped.additions,
-        "Not on the list": asked.dropped.removals,
-    }
-    return [f"{why}: {brief(people)}" for why, people in left_out.items() if people]
+    additions, removals = asked.dropped.additions, asked.dropped.removals
+    return phrases.titled({"Already on the list": additions, "Not on the list": removals})
 
 
 def told_program(asked: Asked, *more: str) -> str:
@@ -103,8 +100,7 @@ def outcome(
             lines = [f":arrows_counterclockwise: *Needs approval again*: {asked}.", news]
         case State.FAILED:
             lines = [f"{phrases.outcome_of(request)}. It was {asked}."]
-            for title, people in phrases.on_the_list(request).items():
-                lines.append(f"{title}: {brief(people)}")
+            lines += phrases.titled(phrases.on_the_list(request))
             step = phrases.after_all(request) or " An approver can press Retry on the card."
             lines.append(f"{text.sentence(request.attempts.failure, 500)}{step}")
         case _:
@@ -120,16 +116,17 @@ def _link(card: str) -> str:
 def ending(request: Request, identities: list[str], at: datetime) -> Message:
     """Return the notice that access ends soon, with buttons to extend it."""
     line = f"Access to {flow_name(request.flow)} ends {text.time(at)} for {brief(identities)}."
-    buttons, lines = extend_buttons(request.flow, identities), [line]
+    buttons = form_button("Extend", request.flow, identities, ids.TESTUSERS_EXTEND)
+    lines = [line]
     if not buttons:
         lines += [phrases.TOO_MANY, *block_kit.preformatted("\n".join(map(as_line, identities)))]
-    return Message.of(*lines).plus(*block_kit.row(buttons))
+    return Message.of(*lines).with_buttons(*buttons)
 
 
 def with_next_steps(message: Message, request: Request, card: str | None) -> Message:
     """Add a `Cancel` button, and a link to the card or a note that it isn't posted yet."""
     step = _link(card) if card else NOT_POSTED
-    return message.plus(*block_kit.row(act_buttons(request, Act.CANCEL)), lines=[step])
+    return message.plus(lines=[step]).with_buttons(*act_buttons(request, Act.CANCEL))
 
 
 def still_waiting(request: Request, approvers: str, escalate_to: Sequence[str] = ()) -> Message:
@@ -180,4 +177,4 @@ OPEN_FORM = "Open the form to pick a flow and people."
 
 def open_form() -> Message:
     """Return a message with a button for the form, because Slack opens forms only after a click."""
-    return Message(OPEN_FORM).plus(block_kit.actions(change_button()))
+    return Message(OPEN_FORM).with_buttons(change_button())

@@ -7,10 +7,9 @@ from datetime import datetime
 from bot.approvals.rules import Act
 from bot.flows.rules import Flow
 from bot.slack.messages import block_kit, ids, text
-from bot.slack.messages.block_kit import MESSAGE_CHARACTERS, Message, SlackBlock
-from bot.slack.messages.paging import Page, Wanted
+from bot.slack.messages.block_kit import MESSAGE_CHARACTERS, Message, Page, SlackBlock, Wanted
 from bot.testusers.messages import phrases
-from bot.testusers.messages.card import act_buttons, extend_buttons, form_button
+from bot.testusers.messages.card import act_buttons, form_button
 from bot.testusers.messages.phrases import Show, brief, change_of, flow_name, how_many, in_full
 from bot.testusers.rules.people import Access
 from bot.testusers.rules.requests import Request
@@ -106,8 +105,10 @@ def listing(
         if access := entry.access:
             about = f"{_until(access.ends_at)} · {_by(granting[access.request_id])}"
         rows.append((f"• {reader.show(entry.identity, None)} · {about}", None))
-    below = block_kit.row(form_button("Change…", flow) if reader.asks else [])
-    return _message(rows, [*below, *page.turning(ids.testusers_page("list"))])
+    below = page.turning(ids.testusers_page("list"))
+    if reader.asks:
+        below.insert(0, block_kit.actions(*form_button("Change…", flow)))
+    return _message(rows, below)
 
 
 def _by(request: Request) -> str:
@@ -168,7 +169,7 @@ def waiting(row: OpenRow, show: Show) -> Message:
     elif row.decides:
         # A change that isn't shown in full can't be decided here.
         acts += [Act.APPROVE, Act.DENY]
-    return Message.of(line).plus(*block_kit.row(act_buttons(request, *acts, show=show)))
+    return Message.of(line).with_buttons(*act_buttons(request, *acts, show=show))
 
 
 def own(
@@ -200,13 +201,13 @@ def group_message(group: Group, reader: Reader) -> Message:
         line = f"• *{how_many(len(identities))}* {line}: {people}"
     else:
         line = f"• {people} {line}"
-    buttons = extend_buttons(flow, identities)
-    if not ends_at:
-        buttons = form_button("Set an end date", flow, identities)
     if not reader.asks:
         return Message.of(line)
+    buttons = form_button("Set an end date", flow, identities)
+    if ends_at:
+        buttons = form_button("Extend", flow, identities, ids.TESTUSERS_EXTEND)
     more = [] if buttons else [phrases.TOO_MANY]
-    return Message.of(line, *more).plus(*block_kit.row(buttons))
+    return Message.of(line, *more).with_buttons(*buttons)
 
 
 def endless(total: int, unread: Mapping[Flow, str]) -> str:
@@ -240,7 +241,7 @@ def review(
             *form_button("Set an end date", flow, people),
             *form_button("Remove", flow, people, f"{ids.TESTUSERS_FILL}.remove", kind="remove"),
         ]
-        message = message.then(Message.of(line).plus(*block_kit.row(buttons)))
+        message = message.then(Message.of(line).with_buttons(*buttons))
     return message.plus(*page.turning(ids.testusers_page("review")))
 
 

@@ -1,7 +1,7 @@
 """Phrases shared by cards, pages and notes about test users."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from bot.approvals.rules import ApprovedByRule, State
@@ -74,6 +74,14 @@ def exact(identities: Sequence[str], show: Show) -> str:
 def counted(identities: Sequence[str], _show: Show) -> str:
     """Return the number of test users instead of their identities."""
     return f"*{how_many(len(identities))}*"
+
+
+def titled(groups: Mapping[str, Sequence[str]], mark: str = "") -> list[str]:
+    """Return a line such as `Already on the list: +1, +2` for each title that has people.
+
+    `mark` is put around the title, such as `*` for bold.
+    """
+    return [f"{mark}{title}:{mark} {brief(people)}" for title, people in groups.items() if people]
 
 
 def how_many(number: int) -> str:

@@ -6,7 +6,7 @@ from bot.approvals.rules import Act, FlowPolicy, State
 from bot.errors import Conflict
 from bot.flows.rules import Change
 from bot.services.errors import ResponseUnreadable, ServiceFailed, ServiceRefused, ServiceTimeout
-from bot.slack.messages.paging import Wanted
+from bot.slack.messages.block_kit import Wanted
 from bot.store.outbox import OutboxMessage
 from bot.testusers import asking, reading, store
 from bot.testusers.deciding import Click, decide
