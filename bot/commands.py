@@ -50,12 +50,8 @@ class Command:
     @property
     def subcommands(self) -> list[str]:
         """The words that can directly follow the command's name."""
-        names = list[str]()
-        for form in self.forms:
-            word = form.arguments.partition(" ")[0]
-            if word.isalpha() and word not in names:
-                names.append(word)
-        return [*names, HELP]
+        words = dict.fromkeys(form.arguments.partition(" ")[0] for form in self.forms)
+        return [*filter(str.isalpha, words), HELP]
 
     def meant(self, typed: Sequence[str]) -> str | None:
         """Return the subcommand closest to the first typed word, unless it's no typo.

@@ -1,4 +1,4 @@
-"""Handles commands sent by direct message or by a button, and unknown commands and buttons."""
+"""Handles direct messages, the Home tab, buttons with commands, and everything that is unknown."""
 
 import re
 from functools import partial
@@ -39,12 +39,13 @@ UNKNOWN = Needs(None, AnswerAt.NOWHERE, pace="", is_counted=False)
 
 
 def register(app: GatehouseApp) -> None:
-    """Register direct messages, the buttons with commands, and everything that is unknown.
+    """Register direct messages, the Home tab, buttons with commands, and all that is unknown.
 
     Bolt uses the first listener that matches, so this must be called last.
     """
     listener = app.listening.listener
     app.event("message")(listener(partial(read_message, app.listening), EVENT))
+    app.event("app_home_opened")(listener(open_home, EVENT))
     runs = Needs(Permission.ASK_FOR_HELP, AnswerAt.CLICKED)
     app.action(ids.row_of(ids.RUN_COMMAND))(listener(partial(run_command, app.listening), runs))
     app.command(EVERYTHING)(listener(outdated, COMMAND))
@@ -93,6 +94,12 @@ async def answer_message(
     offered = [(f"{command} {text}".strip(),) * 2 for command in near]
     offer = replies.with_commands(unknown, offered)
     return await listening.help(person, lambda _: offer)
+
+
+async def open_home(bot: Gatehouse, _person: None, payload: Payload) -> None:
+    """Publish the Home tab when someone opens it. Ignore the bot's other tabs."""
+    if payload.part("event").get("tab", "home") == "home" and payload.user_id:
+        await bot.home.open(payload.user_id)
 
 
 async def run_command(

@@ -20,12 +20,14 @@ from bot.testusers.interactions import StoredInteraction, store_click
 from bot.testusers.messages import forms, notes
 from bot.testusers.parse.command import (
     ChangeRequest,
+    Prefilled,
+    ShownRequest,
     TestusersRequest,
+    moment,
     parse_form,
     parse_testusers,
     reason_problem,
 )
-from bot.testusers.parse.form import Prefilled, ShownRequest, moment
 from bot.testusers.parts import Parts, policy_of
 from bot.testusers.rendering import answer_to
 from handlers.bolt import GatehouseApp

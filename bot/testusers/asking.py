@@ -28,8 +28,7 @@ from bot.testusers.deciding import (
     may_be_automatic,
     require_current,
 )
-from bot.testusers.parse.command import ChangeRequest, end_of, misuse
-from bot.testusers.parse.form import Prefilled, ShownRequest
+from bot.testusers.parse.command import ChangeRequest, Prefilled, ShownRequest, end_of, misuse
 from bot.testusers.parts import Parts, policy_of
 from bot.testusers.presets import identities_of
 from bot.testusers.reading import ReadList, read_list

@@ -17,7 +17,7 @@ from bot.slack.people import advice_after, is_not_found
 from bot.store.engine import Transaction
 from bot.testusers import store
 from bot.testusers.messages.phrases import outdated, state_sentence
-from bot.testusers.parse.form import ShownRequest
+from bot.testusers.parse.command import ShownRequest
 from bot.testusers.parts import Parts, policy_of
 from bot.testusers.reading import reader_of
 from bot.testusers.rules.applying import FOR_THE_REST

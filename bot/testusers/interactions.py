@@ -22,7 +22,7 @@ from bot.store.tables import EPOCH
 from bot.testusers.asking import undo
 from bot.testusers.deciding import Click, decide
 from bot.testusers.messages import notes
-from bot.testusers.parse.form import ShownRequest
+from bot.testusers.parse.command import ShownRequest
 from bot.testusers.parts import Parts
 from bot.testusers.reading import reader_of
 from bot.testusers.rendering import answer_to

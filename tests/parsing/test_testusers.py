@@ -13,11 +13,11 @@ from bot.flows.rules import plain
 from bot.spelling import DOUBLE_QUOTES, SINGLE_QUOTES
 from bot.testusers.parse.command import (
     ChangeRequest,
+    Prefilled,
     Subcommand,
     TestusersRequest,
     parse_testusers,
 )
-from bot.testusers.parse.form import Prefilled
 from bot.testusers.parse.identities import is_identity
 
 NINE = LocalTime(time(9))

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from bot.flows.rules import identity_problem
 from bot.spelling import DOUBLE_QUOTES, SINGLE_QUOTES
-from bot.testusers.parse.command import ChangeRequest, parse_form
-from bot.testusers.parse.form import Prefilled, as_line, moment
+from bot.testusers.parse.command import ChangeRequest, Prefilled, as_line, moment, parse_form
 
 
 def typed(identities: str) -> Prefilled:

@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 from bot.errors import UsageError
 from bot.flows.rules import identities_problem
 from bot.slack.parse import escaped
-from bot.testusers.parse.command import ChangeRequest, Subcommand, parse_form, parse_testusers
-from bot.testusers.parse.form import Prefilled, as_line
+from bot.testusers.parse.command import (
+    ChangeRequest,
+    Prefilled,
+    Subcommand,
+    as_line,
+    parse_form,
+    parse_testusers,
+)
 from handlers.conversation import command_in, unwrapped
 
 VALUE = st.from_regex(r"[A-Za-z0-9&+_.*~`-]{1,20}", fullmatch=True)

@@ -7,7 +7,7 @@ import pytest
 
 from bot.slack.messages.block_kit import Wanted
 from bot.testusers.messages.forms import change_form
-from bot.testusers.parse.form import Prefilled
+from bot.testusers.parse.command import Prefilled
 from sandbox.services.faults import Fault, FaultKind
 from tests.support.world import ABEL, ADA, ADAM, OTTO, VERA, WELCOME, running_world
 

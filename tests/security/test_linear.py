@@ -28,8 +28,7 @@ from bot.settings.sources import find_sources
 from bot.slack.messages import text
 from bot.slack.parse import read_words
 from bot.spelling import folded, tidy_identity
-from bot.testusers.parse.command import parse_form, parse_testusers
-from bot.testusers.parse.form import Prefilled
+from bot.testusers.parse.command import Prefilled, parse_form, parse_testusers
 from bot.testusers.parse.identities import is_identity
 from handlers.conversation import command_in
 from handlers.endpoint import _json, parse_qsl

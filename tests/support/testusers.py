@@ -23,8 +23,7 @@ from bot.testusers import store, timers
 from bot.testusers.applying import run_changes
 from bot.testusers.asking import ask, undo
 from bot.testusers.deciding import Click, decide
-from bot.testusers.parse.command import ChangeRequest, parse_testusers
-from bot.testusers.parse.form import ShownRequest
+from bot.testusers.parse.command import ChangeRequest, ShownRequest, parse_testusers
 from bot.testusers.rules.people import Did, Over, Wants
 from bot.testusers.rules.requests import Request
 from bot.testusers.work import APPLY, TIMER

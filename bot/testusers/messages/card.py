@@ -22,7 +22,7 @@ from bot.testusers.messages.phrases import (
     in_full,
     undo_in_plain,
 )
-from bot.testusers.parse.form import ChangeKind, Prefilled, ShownRequest
+from bot.testusers.parse.command import ChangeKind, Prefilled, ShownRequest
 from bot.testusers.rules.people import Did, Effect, Over, RequestPerson, Wants
 from bot.testusers.rules.requests import Request
 

@@ -10,7 +10,7 @@ from bot.slack.messages import block_kit, ids
 from bot.slack.messages.block_kit import SlackBlock
 from bot.slack.messages.replies import ABOUT_TEST_USERS
 from bot.testusers.messages.phrases import Show, asker, change_of
-from bot.testusers.parse.form import FOR_CHARACTERS, Prefilled, ShownRequest, as_line
+from bot.testusers.parse.command import FOR_CHARACTERS, Prefilled, ShownRequest, as_line
 from bot.testusers.rules.requests import MAX_REASON_CHARS, Request
 
 Json = dict[str, Any]

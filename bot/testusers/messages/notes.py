@@ -10,7 +10,7 @@ from bot.slack.messages.block_kit import MESSAGE_CHARACTERS, Message
 from bot.testusers.messages import phrases
 from bot.testusers.messages.card import act_buttons, change_button, form_button
 from bot.testusers.messages.phrases import brief, change_of, flow_name
-from bot.testusers.parse.form import as_line
+from bot.testusers.parse.command import as_line
 from bot.testusers.rules.requests import Asked, Preset, Request
 
 PRESET_EXAMPLE = "/testusers preset save demo-team +15550100 +15550101"

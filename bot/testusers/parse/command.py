@@ -1,4 +1,4 @@
-"""The parsers for `/testusers` and its form, which name what is wrong.
+"""The parsers for `/testusers` and its form, which name what is wrong, and what buttons store.
 
 A command is sorted into the inputs of the form, so that both are checked by the same function.
 """
@@ -6,8 +6,9 @@ A command is sorted into the inputs of the form, so that both are checked by the
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import takewhile
+from typing import Any, Literal
 
 from bot.approvals.times import (
     LocalTime,
@@ -19,10 +20,10 @@ from bot.approvals.times import (
     zone_of,
 )
 from bot.commands import FORM, HELP, TESTUSERS
-from bot.errors import UsageError
+from bot.errors import Unsent, UsageError
+from bot.slack.messages.block_kit import OPTION_CHARACTERS, VALUE_CHARACTERS, ButtonValue
 from bot.slack.parse import Word, asks_for_help, rest_of_line, unknown, words_of
 from bot.spelling import closest, folded, one_line
-from bot.testusers.parse.form import FOR_CHARACTERS, ChangeKind, Prefilled
 from bot.testusers.parse.identities import (
     KEYWORDS,
     LOST,
@@ -34,6 +35,17 @@ from bot.testusers.parse.identities import (
 )
 from bot.testusers.rules.requests import MAX_REASON_CHARS
 
+ChangeKind = Literal["add", "remove"]
+
+FOR_CHARACTERS = 80
+# In the year 5138. Nothing can be added to a time at the end of the calendar.
+LAST_MOMENT = 99_999_999_999
+# The most characters of these inputs.
+LIMITS = {
+    "flow": OPTION_CHARACTERS,
+    "duration": FOR_CHARACTERS,
+    "reason": MAX_REASON_CHARS,
+}
 PRESET_ACTIONS = ("save", "delete")
 # The most words of an end in a reason, with its keyword.
 MOST_END_WORDS = 12
@@ -50,6 +62,87 @@ EXAMPLES = {
     "for": ("a duration", "30m, 2h or 3d"),
     "until": ("a time", "18:00, friday, tomorrow 9:00 or 2026-12-01 09:00"),
 }
+
+
+@dataclass(frozen=True)
+class Prefilled(ButtonValue):
+    """The values of the form's inputs, which buttons store.
+
+    Attributes:
+        flow: A flow's alias or SID.
+        kind: `add` or `remove`.
+        identities: The identities that a button fills in.
+        duration: The duration as typed.
+        until: The end of access.
+        reason: The reason as typed.
+        lines: More lines of the identities input, as typed.
+    """
+
+    flow: str = ""
+    kind: ChangeKind = "add"
+    identities: tuple[str, ...] = ()
+    duration: str = ""
+    until: When | None = None
+    reason: str = ""
+    lines: tuple[str, ...] = ()
+
+    def unsent(self) -> Unsent:
+        """Return the value of a button that opens the form, and the texts that don't fit."""
+        fitting, texts = self, list[str]()
+        for name, limit in LIMITS.items():
+            if len(typed := getattr(self, name)) > limit:
+                empty: Any = {name: ""}
+                fitting = replace(fitting, **empty)
+                texts.append(typed)
+        if len(fitting.value()) > VALUE_CHARACTERS:
+            fitting = replace(fitting, identities=(), lines=())
+            texts.append("\n".join((*map(as_line, self.identities), *self.lines)))
+        return Unsent(fitting.value(), tuple(texts))
+
+
+@dataclass(frozen=True)
+class ShownRequest:
+    """The value of a button on a card: the request, and the version of what the card says.
+
+    `version` is 0 for a button from before version 0.4.0.
+    """
+
+    request_id: str
+    version: int = 0
+
+    def value(self) -> str:
+        """Return the button's value."""
+        return f"{self.request_id}:{self.version}"
+
+    @classmethod
+    def of(cls, value: str) -> "ShownRequest":
+        """Read a button's value."""
+        request_id, _, version = value.partition(":")
+        return cls(request_id, int(version) if version.isdecimal() else 0)
+
+
+def as_line(identity: str) -> str:
+    """Return a form line for exactly this identity, in quotation marks if necessary.
+
+    An identity with both kinds of quotation marks might be refused in the form.
+    """
+    for line in (identity, f'"{identity}"', f"'{identity}'"):
+        if read_lines([line])[:2] == ((identity,), ()):
+            return line
+    return identity
+
+
+def moment(seconds: str) -> datetime | None:
+    """Return the time from a date picker (seconds since 1970), or None if it's empty.
+
+    Times that can't be read are in 1970, so that they're refused and don't mean access forever.
+    Times after the year 5138 are in that year.
+    """
+    if not seconds:
+        return None
+    # A number with thousands of digits can't be read at all.
+    number = int(seconds[:20]) if seconds.isdecimal() else 0
+    return datetime.fromtimestamp(min(number, LAST_MOMENT), UTC)
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from bot.store import audit
 from bot.store.engine import Database
 from bot.testusers import asking, presets, store
 from bot.testusers.messages import notes, phrases
-from bot.testusers.parse.command import parse_testusers
-from bot.testusers.parse.form import ShownRequest
+from bot.testusers.parse.command import ShownRequest, parse_testusers
 from bot.testusers.rules.people import Effect
 from tests.support.testusers import (
     ABEL,

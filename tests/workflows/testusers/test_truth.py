@@ -10,8 +10,7 @@ from bot.slack.messages.block_kit import Wanted
 from bot.store.outbox import OutboxMessage
 from bot.testusers import asking, reading, store
 from bot.testusers.deciding import Click, decide
-from bot.testusers.parse.command import parse_testusers
-from bot.testusers.parse.form import ShownRequest
+from bot.testusers.parse.command import ShownRequest, parse_testusers
 from bot.testusers.rendering import RequestMessages
 from bot.testusers.work import OUTCOME
 from tests.support.testusers import ABEL, ADA, ADAM, OTTO, WELCOME, World, default_policy, wanted
