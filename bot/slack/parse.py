@@ -148,9 +148,8 @@ def _typed(match: re.Match[str]) -> str:
         typed = re.sub(r"^(?:mailto|tel):", "", target)
     elif target.startswith("tel:"):
         typed = label if re.sub(r"\D", "", bare) == re.sub(r"\D", "", label) else markup
-    elif label.rstrip("/").casefold() in (
-        target.rstrip("/").casefold(),
-        bare.rstrip("/").casefold(),
-    ):
+    elif label.rstrip("/").casefold() in {
+        address.rstrip("/").casefold() for address in (target, bare)
+    }:
         typed = label
     return re.sub(r"&(?:amp|lt|gt);", lambda entity: _ENTITIES[entity.group()], typed)

@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import compress
 from typing import Any
 
@@ -129,21 +130,22 @@ class Pace:
         self._recent[key] = times
 
 
+@dataclass
 class People:
     """Identifies people and checks their permissions. Simultaneous lookups share one call."""
 
-    def __init__(
-        self, slack: SlackClient, policy: Policy, clock: Clock, database: Database
-    ) -> None:
-        seconds, timer = CACHE_SECONDS, clock.monotonic
-        self._slack = slack
-        self._database = database
-        self._users = SingleFlight(slack.user, seconds, timer, size=10_000)
+    slack: SlackClient
+    policy: Policy
+    clock: Clock
+    database: Database
+    team_id: str | None = None
+    bot_user_id: str | None = None
+
+    def __post_init__(self) -> None:
+        seconds, timer = CACHE_SECONDS, self.clock.monotonic
+        self._users = SingleFlight(self.slack.user, seconds, timer, size=10_000)
         self._groups = SingleFlight(self._members, seconds, timer, size=1_000)
-        self._handles = SingleFlight(slack.group_handles, seconds, timer)
-        self.policy = policy
-        self.team_id: str | None = None
-        self.bot_user_id: str | None = None
+        self._handles = SingleFlight(self.slack.group_handles, seconds, timer)
 
     @property
     def is_ready(self) -> bool:
@@ -198,8 +200,7 @@ class People:
         async def is_able(holder: str) -> bool:
             if holder == EVERY_FULL_MEMBER:
                 return True
-            is_group = holder.startswith("S")
-            members = await self._group(holder) if is_group else {holder}
+            members = await self._group(holder) if holder.startswith("S") else {holder}
             if isinstance(members, SlackError):
                 return True
             for member in sorted(members.difference(besides)):
@@ -391,7 +392,7 @@ class People:
 
     async def _members(self, group_id: str) -> frozenset[str]:
         try:
-            return await self._slack.members(group_id)
+            return await self.slack.members(group_id)
         except SlackRefused as error:
             if error.error != "no_such_subteam":
                 raise
@@ -407,7 +408,7 @@ class People:
         """
         entry = AuditEntry(slack_user_id, REFUSED, subject, detail)
         try:
-            async with self._database.transaction() as tx:
+            async with self.database.transaction() as tx:
                 if not is_rare or await is_due(tx, f"{REFUSED}:{entry}"):
                     await audit.append(tx, entry)
         except DatabaseUnavailable as error:

@@ -7,6 +7,7 @@ behind a load balancer. Slack also redelivers events that aren't acknowledged in
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 
@@ -25,14 +26,14 @@ KEPT = timedelta(days=1)
 PAUSE = timedelta(minutes=1)
 
 
+@dataclass
 class ReceivedEvents:
     """The record of received events in the database, shared by all processes.
 
     Every method raises `DatabaseUnavailable` if the database doesn't respond.
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    database: Database
 
     async def take(self) -> bool:
         """Record the current Slack request, and return True if it's new."""
@@ -41,14 +42,14 @@ class ReceivedEvents:
 
     async def claim(self, event_id: str) -> bool:
         """Record an event, and return True if it's new."""
-        async with self._database.autocommit() as tx:
+        async with self.database.autocommit() as tx:
             new = {"event_id": event_id, **tx.clock_parameters}
             recorded = await tx.connection.execute(_recording_once(tx.clock), new)
             return recorded.rowcount == 1
 
     async def release(self, event_id: str) -> None:
         """Forget an event, so that it can be claimed again."""
-        async with self._database.transaction() as tx:
+        async with self.database.transaction() as tx:
             claimed = received_events.c.event_id == event_id
             await tx.connection.execute(delete(received_events).where(claimed))
 

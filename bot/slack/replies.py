@@ -33,6 +33,7 @@ HOOKS = (URL("https://hooks.slack.com"), URL("https://hooks.slack-gov.com"))
 NAME = re.compile(r"[a-z_]{1,80}", re.ASCII)
 
 
+@dataclass
 class Replies:
     """Posts to response_urls, each of which accepts up to five posts within thirty minutes.
 
@@ -40,13 +41,10 @@ class Replies:
     neither Slack nor `slack_api_url` are refused.
     """
 
-    def __init__(
-        self, session: aiohttp.ClientSession, clock: Clock, slack: SlackClient, slack_api_url: str
-    ) -> None:
-        self._slack_api = URL(slack_api_url)
-        self._session = session
-        self._clock = clock
-        self._slack = slack
+    session: aiohttp.ClientSession
+    clock: Clock
+    slack: SlackClient
+    slack_api_url: str
 
     async def say(
         self,
@@ -68,7 +66,7 @@ class Replies:
         async def send(**payload: object) -> None:
             fields = {"response_type": "ephemeral", "replace_original": replace}
             post = partial(self._post, response_url, {**fields, **payload})
-            await _retried(self._clock, post, tries)
+            await _retried(self.clock, post, tries)
 
         if response_url:
             error = await _refusal(in_plain_if_need_be(message, send))
@@ -77,7 +75,7 @@ class Replies:
         if tries == 1:
             return False
         name = str(uuid.uuid4())
-        direct = self._slack.post(to, message, thread_ts=None, client_msg_id=name)
+        direct = self.slack.post(to, message, thread_ts=None, client_msg_id=name)
         return await _refusal(direct) is None
 
     async def share(self, response_url: str, message: Message) -> None:
@@ -92,11 +90,11 @@ class Replies:
         await self._post(response_url, {**fields, **previews, **message.payload()})
 
     async def _post(self, response_url: str, body: Mapping[str, Any]) -> None:
-        if not is_of_slack(response_url, self._slack_api):
+        if not is_of_slack(response_url, URL(self.slack_api_url)):
             raise SlackRefused(FOREIGN_URL)
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)
         try:
-            async with self._session.post(
+            async with self.session.post(
                 response_url, json=body, timeout=timeout, allow_redirects=False
             ) as response:
                 said = b""

@@ -135,17 +135,17 @@ class Sender:
                 handled.append(message.id)
                 is_same = following and following.kind == message.kind
                 if message.kind in self.cards and is_same:
-                    outgoing = None
-                else:
-                    renderer = self.cards.get(message.kind) or self.notes.get(message.kind)
-                    # Messages of an earlier version may be of a kind that no longer exists.
-                    outgoing = await renderer(tx, message) if renderer else None
-                if outgoing is not None:
-                    thread_of = outgoing.thread_of
-                    above = await outbox.sent_card(tx, thread_of) if thread_of else None
-                    if not lease.is_new:
-                        await lease.hold(tx)
-                    return _Step(lease, waiting, message, handled, outgoing, above)
+                    continue
+                # Messages of an earlier version may be of a kind that no longer exists.
+                renderer = self.cards.get(message.kind) or self.notes.get(message.kind)
+                outgoing = await renderer(tx, message) if renderer else None
+                if outgoing is None:
+                    continue
+                thread_of = outgoing.thread_of
+                above = await outbox.sent_card(tx, thread_of) if thread_of else None
+                if not lease.is_new:
+                    await lease.hold(tx)
+                return _Step(lease, waiting, message, handled, outgoing, above)
         async with self.database.transaction() as tx:
             if handled:
                 await outbox.mark_sent(tx, handled, waiting.at)

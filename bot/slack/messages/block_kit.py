@@ -67,6 +67,11 @@ class Message:
                 said += map(itemgetter("text"), block["elements"])
         return Message("\n".join(said), (*shown, *map(section, lines), *blocks))
 
+    @property
+    def is_too_long(self) -> bool:
+        """True if the blocks may have more than `MESSAGE_CHARACTERS` characters for Slack."""
+        return len(json.dumps(self.slack_blocks, ensure_ascii=False)) > MESSAGE_CHARACTERS
+
     def with_buttons(self, *elements: SlackBlock) -> "Message":
         """Return a copy with a row of these buttons and menus. Without any, there is no row."""
         return self.plus(actions(*elements)) if elements else self

@@ -6,12 +6,7 @@ from dataclasses import dataclass
 from bot.approvals.rules import MOVES, OVER, Act, State
 from bot.flows.rules import Flow
 from bot.slack.messages import block_kit, ids, text
-from bot.slack.messages.block_kit import (
-    MESSAGE_CHARACTERS,
-    SECTION_CHARACTERS,
-    Message,
-    SlackBlock,
-)
+from bot.slack.messages.block_kit import SECTION_CHARACTERS, Message, SlackBlock
 from bot.testusers.messages import phrases
 from bot.testusers.messages.phrases import (
     WORDS,
@@ -66,9 +61,7 @@ class Surroundings:
 def card(request: Request, around: Surroundings) -> Message:
     """Return a request's card, with the buttons for its current state."""
     card = _card(request, around, SECTION_CHARACTERS)
-    if phrases.size_of(card.slack_blocks) > MESSAGE_CHARACTERS:
-        card = _card(request, around, CUT_CHARACTERS)
-    return card
+    return _card(request, around, CUT_CHARACTERS) if card.is_too_long else card
 
 
 def _card(request: Request, around: Surroundings, limit: int) -> Message:

@@ -7,7 +7,7 @@ from datetime import datetime
 from bot.approvals.rules import Act
 from bot.flows.rules import Flow
 from bot.slack.messages import block_kit, ids, text
-from bot.slack.messages.block_kit import MESSAGE_CHARACTERS, Message, Page, SlackBlock, Wanted
+from bot.slack.messages.block_kit import Message, Page, SlackBlock, Wanted
 from bot.testusers.messages import phrases
 from bot.testusers.messages.card import act_buttons, form_button
 from bot.testusers.messages.phrases import Show, brief, change_of, flow_name, how_many, in_full
@@ -249,6 +249,7 @@ def _message(rows: Sequence[Row], below: Sequence[SlackBlock]) -> Message:
     """Return a message with these rows and their buttons. If it'd be too large, rows are cut."""
     lines = [line for line, _ in rows]
     body = [block_kit.section(line, button) for line, button in rows]
-    if phrases.size_of([*body, *below]) > MESSAGE_CHARACTERS:
+    message = Message("\n".join(lines), body).plus(*below)
+    if message.is_too_long:
         body = [block_kit.section(text.cut(line, 400), button) for line, button in rows]
     return Message("\n".join(lines), body).plus(*below)

@@ -1,6 +1,5 @@
 """Phrases shared by cards, pages and notes about test users."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
@@ -8,7 +7,6 @@ from bot.approvals.rules import ApprovedByRule, State
 from bot.flows.rules import Flow, mask
 from bot.permissions import EVERY_FULL_MEMBER
 from bot.slack.messages import text
-from bot.slack.messages.block_kit import SlackBlock
 from bot.testusers.rules.applying import OTHER_ENTRIES
 from bot.testusers.rules.people import Did, Effect, RequestPerson, Wants
 from bot.testusers.rules.requests import Request, Who
@@ -298,11 +296,6 @@ def warning(words: str | None) -> list[str]:
 def quote(reason: str, limit: int) -> list[str]:
     """Return a reason as a quotation, or an empty list if there's no reason."""
     return [f"> {text.escape(reason, limit)}"] if reason else []
-
-
-def size_of(blocks: Sequence[SlackBlock]) -> int:
-    """Return an upper bound on the number of characters that Slack counts in blocks."""
-    return len(json.dumps(blocks, ensure_ascii=False))
 
 
 def state_sentence(request: Request, now: datetime, show: Show) -> str:
