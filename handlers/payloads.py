@@ -6,7 +6,7 @@ UTF-8. So every value has a placeholder instead of these characters.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any
 
@@ -27,17 +27,16 @@ class Payload(dict[str, Any]):
         value = self.get(name)
         return UNSTORABLE.sub(MARK, value) if isinstance(value, str) else ""
 
-    def texts(self, *places: str) -> list[str]:
-        """Return the strings at places such as `user.id`, without those that are missing."""
-        found = list[str]()
+    def texts(self, *places: str) -> Iterator[str]:
+        """Yield the strings at places such as `user.id`, without those that are missing."""
         for place in places:
             *parts, name = place.split(".")
-            found.append(reduce(Payload.part, parts, self).text(name))
-        return [*filter(None, found)]
+            if found := reduce(Payload.part, parts, self).text(name):
+                yield found
 
     def first(self, *places: str) -> str:
         """Return the first string that is at one of these places."""
-        return next(iter(self.texts(*places)), "")
+        return next(self.texts(*places), "")
 
     @property
     def user_id(self) -> str:

@@ -1,7 +1,7 @@
 """Messages shared by all commands: help, errors, usage, and "Working on it"."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from bot.commands import COMMANDS, GATEHOUSE, RATELIMITS, TESTUSERS, Command
 from bot.errors import Ambiguous, GatehouseError, Unsent, UsageError
@@ -141,14 +141,12 @@ def help_of_all(may: May, title: str = TITLE) -> Message:
     return _message(["\n".join([title, *first]), *_chapters(COMMANDS, may)])
 
 
-def _chapters(commands: Iterable[Command], may: May) -> list[str]:
-    chapters = []
+def _chapters(commands: Iterable[Command], may: May) -> Iterator[str]:
     for command in commands:
         forms = [form for form in command.forms if may(form.permission)]
         lines = [f"• {text.code(command.usage(form.kind))} – {form.does}" for form in forms]
         if lines:
-            chapters.append("\n".join([f"*{command.name}*", *lines]))
-    return chapters
+            yield "\n".join([f"*{command.name}*", *lines])
 
 
 def _message(chapters: Sequence[str]) -> Message:

@@ -58,17 +58,12 @@ class Surroundings:
     already: Sequence[RequestPerson] = ()
 
 
-def card(request: Request, around: Surroundings) -> Message:
-    """Return a request's card, with the buttons for its current state."""
-    card = _card(request, around, SECTION_CHARACTERS)
-    return _card(request, around, CUT_CHARACTERS) if card.is_too_long else card
+def card(request: Request, around: Surroundings, limit: int = SECTION_CHARACTERS) -> Message:
+    """Return a request's card, with the buttons for its current state.
 
-
-def _card(request: Request, around: Surroundings, limit: int) -> Message:
-    """Return the card. Lines that don't describe the change are cut to `limit`.
-
-    If it's so low because the card is too long, people with different ends share a title. The text
-    says everything that the blocks say, because screen readers read nothing else.
+    Lines that don't describe the change are cut to `limit`. If the card is too long, the limit is
+    lower, and people with different ends share a title. The text says everything that the blocks
+    say, because screen readers read nothing else.
     """
     asker, change = phrases.asker(request), change_of(request)
     asked = "asked"
@@ -95,7 +90,10 @@ def _card(request: Request, around: Surroundings, limit: int) -> Message:
         *block_kit.sections(approvers),
     ]
     message = Message("\n".join([title, *status, *about, facts, *more, *approvers]), blocks)
-    return message.with_buttons(*act_buttons(request, *Act))
+    message = message.with_buttons(*act_buttons(request, *Act))
+    if message.is_too_long and limit > CUT_CHARACTERS:
+        return card(request, around, CUT_CHARACTERS)
+    return message
 
 
 def _cut(lines: Iterable[str], limit: int) -> list[str]:
