@@ -25,7 +25,6 @@ from bot.quotas.rules.limits import LimitKind, Source, reported_day
 from bot.quotas.rules.quota import GRACE_SECONDS, NotNow, Terms
 from bot.quotas.store import ledger as quotas
 from bot.quotas.store.ledger import CallRequest, ClockCorrected, Reservation
-from bot.quotas.tidying import record_write
 from bot.services.calls import PROBE, CallCause, CallClass, ReportedLimits
 from bot.services.errors import (
     RateLimited,
@@ -206,7 +205,7 @@ class Guard:
         elif call.refusal is not None or call.is_whole(error):
             await quotas.settle(tx, [(reservation, call.age())])
         if reservation.request.cause.write is not None:
-            await record_write(tx, reservation.account.id, reservation.number, call.status)
+            await quotas.record_write(tx, reservation.account.id, reservation.number, call.status)
 
     async def _write_refusals(self) -> None:
         if not self._unwritten:

@@ -8,9 +8,9 @@ import pytest
 from aiohttp import web
 
 from bot.audit.reading import latest
-from bot.quotas import tidying
 from bot.quotas.guard import Guard
-from bot.quotas.tidying import TIDY_JOB
+from bot.quotas.store import ledger
+from bot.quotas.store.ledger import TIDY_JOB
 from bot.store.job_loop import Lease
 from bot.store.jobs import Job
 from tests.gateway.conftest import EU, ITEMS, data_centers, running_gateway
@@ -101,7 +101,7 @@ async def tidied(gateway) -> None:
     bot = gateway.world.bot
     gateway.world.clock.ahead += timedelta(seconds=20)
     job = Job(TIDY_JOB, TIDY_JOB, TIDY_JOB, bot.clock.now())
-    await tidying.run(job, Lease(bot.database, "", job))
+    await ledger.tidy(job, Lease(bot.database, "", job))
 
 
 async def test_a_write_whose_process_died_is_recorded_once(sqlite_url, monkeypatch):

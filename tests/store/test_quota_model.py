@@ -5,12 +5,10 @@ import random
 import pytest
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas import tidying
 from bot.quotas.rules.limits import LIMITS, Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import ledger as quotas
-from bot.quotas.store.ledger import CallRequest, Reservation
-from bot.quotas.tidying import TIDY_JOB
+from bot.quotas.store.ledger import TIDY_JOB, CallRequest, Reservation
 from bot.services.calls import TOTAL_SECONDS, CallCause, CallClass
 from bot.store.job_loop import Lease
 from bot.store.jobs import Job
@@ -80,6 +78,6 @@ async def test_the_database_decides_as_the_model(database, clock):
             await both.make_many(dice.randint(40, 110), call_class)
         else:
             job = Job(TIDY_JOB, TIDY_JOB, TIDY_JOB, clock.now())
-            await tidying.run(job, Lease(database, "", job))
+            await quotas.tidy(job, Lease(database, "", job))
         clock.advance(dice.choice(PAUSES))
     assert both.seen >= {"minute", "concurrent"}

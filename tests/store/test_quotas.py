@@ -4,15 +4,13 @@ import pytest
 from sqlalchemy import event, func, select, update
 
 from bot.organizations.rules import OrganizationKey
-from bot.quotas import tidying
 from bot.quotas.rules.limits import LimitKind, Plan, reported_day
 from bot.quotas.rules.quota import HourOfCalls, IncidentDetail, NotNow, Terms
 from bot.quotas.store import accounts, incidents
 from bot.quotas.store import ledger as quotas
-from bot.quotas.store.ledger import CallRequest, Reservation
+from bot.quotas.store.ledger import TIDY_JOB, CallRequest, Reservation
 from bot.quotas.tables import incidents as incidents_table
 from bot.quotas.tables import quota_calls
-from bot.quotas.tidying import TIDY_JOB
 from bot.services.calls import CallCause, CallClass, ReportedLimits
 from bot.store.engine import Database
 from bot.store.job_loop import Lease
@@ -169,7 +167,7 @@ async def the_account(database, key=KEY):
 async def tidy(database) -> None:
     async with database.read_only() as tx:
         job = Job(TIDY_JOB, TIDY_JOB, TIDY_JOB, await tx.now())
-    await tidying.run(job, Lease(database, "", job))
+    await quotas.tidy(job, Lease(database, "", job))
 
 
 async def count(database, table) -> int:

@@ -4,13 +4,28 @@ There is one row per organization and one row per call. Calls are numbered, so t
 in a day is the difference between two call numbers. A call is granted if it fits beside the calls
 that were counted and those with a number between the newest of these and its own. If another
 process takes a number first, its call is therefore counted, and the next number is tried.
+
+The row of a call that is a write through the gateway holds what the audit log says about it, until
+its entry is written in the same transaction. If the process dies between the call and the entry,
+the `quota_tidy` job writes the entry. The job also deletes old calls.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
 from functools import cache
 
-from sqlalchemy import ColumnElement, Integer, Select, Update, and_, bindparam, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Integer,
+    Select,
+    Update,
+    and_,
+    bindparam,
+    exists,
+    select,
+    update,
+)
 
 from bot.errors import DatabaseUnavailable
 from bot.organizations.rules import OrganizationKey
@@ -27,6 +42,7 @@ from bot.quotas.rules.limits import (
 )
 from bot.quotas.rules.quota import (
     HOLD_SECONDS,
+    HOUR_SECONDS,
     ORDER,
     SLOT_SECONDS,
     Blocks,
@@ -47,7 +63,11 @@ from bot.quotas.store.accounts import (
 from bot.quotas.tables import quota_calls as calls
 from bot.quotas.tables import quota_organizations as organizations
 from bot.services.calls import CallCause, CallClass
-from bot.store.engine import Transaction, insert_into
+from bot.store import audit, jobs
+from bot.store.audit_entry import AuditEntry
+from bot.store.engine import Transaction, insert_into, remove_some
+from bot.store.job_loop import Kind, Lease
+from bot.store.jobs import Job
 from bot.store.tables import EpochSeconds
 
 
@@ -373,3 +393,61 @@ async def set_plan(tx: Transaction, organization: int, plan: Plan) -> None:
         .where(organizations.c.id == organization, organizations.c.reported_limit < limit)
         .values(reported_limit=limit, reported_remaining=limit - used)
     )
+
+
+TIDY_JOB = "quota_tidy"
+TIDY_EVERY = timedelta(hours=1)
+# After this time, every call of a process that was killed has ended.
+AFTER_HOLD = timedelta(seconds=20)
+# Keep calls until their hour is older than this, which covers a day of 25 hours and a hold.
+KEEP_CALLS_SECONDS = 26 * HOUR_SECONDS
+_IS_UNRECORDED = calls.c.written.is_not(None)
+
+
+async def record_write(tx: Transaction, organization: int, number: int, status: int | None) -> None:
+    """Write the entry of a call that is a write, unless that was done before.
+
+    `status` is the HTTP status of the answer, or None if the outcome is unknown.
+    """
+    its = _IS_UNRECORDED & (calls.c.organization == organization) & (calls.c.number == number)
+    row = (await tx.connection.execute(select(calls).where(its).with_for_update())).first()
+    if row is None:
+        return
+    await tx.write(update(calls).where(its).values(written=None))
+    key, detail = row.written["organization"], {**row.written, "status": status}
+    await audit.append(tx, AuditEntry(row.slack_user_id, "gateway.write", key, detail))
+
+
+async def plan_tidying(tx: Transaction) -> None:
+    """Run the job soon, because a process that was killed may have left writes."""
+    due_at = await tx.now() + AFTER_HOLD
+    await jobs.put(tx, Job(TIDY_JOB, TIDY_JOB, TIDY_JOB, due_at))
+
+
+async def tidy(_job: Job, lease: Lease) -> datetime:
+    """Record writes that never came back, and delete old calls. Return the next time to run.
+
+    Each organization's newest old call is kept.
+    """
+    database = lease.database
+    now = await database.now()
+    never_came_back = _IS_UNRECORDED & (calls.c.permit_until <= now.timestamp())
+    query = select(calls.c.organization, calls.c.number).where(never_came_back)
+    async with database.read_only() as tx:
+        rows = await tx.connection.execute(query.order_by(calls.c.reserved_at))
+        unrecorded = rows.all()
+    for organization, number in unrecorded:
+        async with database.transaction() as tx:
+            await record_write(tx, organization, number, None)
+    oldest = (now.timestamp() - KEEP_CALLS_SECONDS) // HOUR_SECONDS * HOUR_SECONDS
+    later = calls.alias()
+    its = (later.c.organization == calls.c.organization) & (later.c.number > calls.c.number)
+    is_over = (calls.c.reserved_at < oldest) & exists().where(its, later.c.reserved_at < oldest)
+    removed = 1
+    while removed:
+        async with database.transaction() as tx:
+            removed = await remove_some(tx, calls, is_over)
+    return now + TIDY_EVERY
+
+
+KINDS = {TIDY_JOB: Kind(tidy, plan=plan_tidying)}

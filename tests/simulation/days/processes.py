@@ -17,10 +17,9 @@ from bot.flows import client
 from bot.gateway.turns import Turns
 from bot.home.publishing import Home, redraw
 from bot.organizations.directory import OrganizationDirectory
-from bot.quotas import tidying
 from bot.quotas.incidents import CARD, NOTE, Alerts, Probes, Watcher
 from bot.quotas.ratelimits import RateLimits
-from bot.quotas.store import incidents
+from bot.quotas.store import incidents, ledger
 from bot.slack.people import People
 from bot.slack.sender import Sender
 from bot.store import audit, outbox
@@ -191,7 +190,7 @@ class Quotas:
         self.alerts = Alerts(database, directory, ALERTS)
         probes = Probes(directory, TERMS)
         watcher = Watcher(database, directory, TERMS, is_on=True)
-        self.kinds = {**probes.kinds, **watcher.kinds, **tidying.KINDS}
+        self.kinds = {**probes.kinds, **watcher.kinds, **ledger.KINDS}
         self.cards = {CARD: self.alerts.card}
         self.notes = {NOTE: self.alerts.note}
 
