@@ -252,12 +252,11 @@ class Run:
         taken = {person.spelling for request in work.approved for person in request.left}
         edits = difference([*self.access], listed)
         spellings = stored_spellings(edits.removals, edits.additions)
-        taken.update(spellings)
-        missing = [one for one in edits.removals if one not in taken]
+        missing = edits.without(taken.union(spellings))
         is_a_minute = bool(self.recent) and self.recent[0].at + GONE <= self.at
         was_there = set[str]().union(*(one.identities for one in self.recent))
-        gone = [one for one in missing if is_a_minute and one not in was_there]
-        self.has_missing = len(gone) < len(missing)
+        gone = missing.without(was_there).removals if is_a_minute else ()
+        self.has_missing = len(gone) < len(missing.removals)
         # Somebody may have emptied a long list, so all requests are loaded at once.
         ids = {self.access[one].request_id for one in (*gone, *spellings)}
         work.add(await store.requests_with(work.tx, ids))

@@ -408,7 +408,7 @@ async def access_for(tx: Transaction, flow_key: str, spellings: Iterable[str]) -
 
 
 def _of_people(flow_key: str, spellings: Iterable[str]) -> dict[str, Any]:
-    return {"its_flow": flow_key, "its_people": [*{person_key(one) for one in spellings}]}
+    return {"its_flow": flow_key, "its_people": [*{*map(person_key, spellings)}]}
 
 
 async def access_by(tx: Transaction, slack_user_id: str) -> list[tuple[Flow, Access]]:

@@ -220,13 +220,12 @@ class Work:
 
         `related` are the other open requests for the same people, if they were loaded.
         """
-        changed = [
-            (self._stored.get(request_id), request)
-            for request_id, request in self.requests.items()
-            if request != self._stored.get(request_id)
-        ]
-        rows = list[dict[str, Any]]()
-        for before, request in changed:
+        changed, rows = list[tuple[Request | None, Request]](), list[dict[str, Any]]()
+        for request_id, request in self.requests.items():
+            before = self._stored.get(request_id)
+            if request == before:
+                continue
+            changed.append((before, request))
             version = request.version + 1 if before else request.version
             await self.tx.write(_PUT, {**store.row_of(request), "version": version})
             stored = before.people if before else ()

@@ -89,7 +89,7 @@ class ListChangePlan:
         answer to the plan's own POST (`is_answer`), one unknown entry in place of one missing
         identity is its spelling, however different it looks.
         """
-        missing = [identity for identity in self.change.additions if identity not in listed]
+        missing = self.change.without(listed).additions
         before = Spellings(self.before.identities)
         new = [one for one in self.unknown_in(listed, {}) if not before.of(one)]
         if is_answer and len(missing) == len(new) == 1:
