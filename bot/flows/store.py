@@ -42,7 +42,7 @@ async def lock_flow(tx: Transaction, flow_key: str, *before: str) -> None:
 
 async def lists_from(tx: Transaction, flow_key: str, list_id: int) -> list[FlowList]:
     """Return a flow's lists from the one with this ID to the latest."""
-    rows = await tx.connection.execute(_FROM, {"its_flow": flow_key, "first": list_id})
+    rows = await tx.execute(_FROM, {"its_flow": flow_key, "first": list_id})
     return [list_of(row) for row in rows]
 
 
@@ -54,7 +54,7 @@ def list_of(row: Any) -> FlowList:  # noqa: ANN401 - a row of the table
 async def add_list(tx: Transaction, flow_key: str, identities: Sequence[str]) -> FlowList:
     """Store a flow's list that was read, and return it. The caller has called `lock_flow`."""
     row = _row(flow_key, await tx.now(), identities, is_own=False)
-    list_id = (await tx.connection.execute(_ADD_FOR_ID, row)).scalar_one()
+    list_id = (await tx.execute(_ADD_FOR_ID, row)).scalar_one()
     return FlowList(list_id, row["at"], tuple(identities), is_own=False)
 
 
@@ -84,7 +84,7 @@ async def see_list(
     now, nobody can tell which of the two is newer, so the list that was read isn't stored. The
     caller has called `lock_flow`.
     """
-    latest = (await tx.connection.execute(_LATEST, {"its_flow": flow_key})).first()
+    latest = (await tx.execute(_LATEST, {"its_flow": flow_key})).first()
     if latest and (latest.id != known_id or latest.identities == list(identities)):
         return list_of(latest)
     return await add_list(tx, flow_key, identities)

@@ -27,7 +27,7 @@ async def migrate(database: Database) -> bool:
     async with database.migrating() as tx:
         if tx.is_postgres:
             lock = text("SELECT pg_advisory_xact_lock(:number)")
-            await tx.connection.execute(lock, {"number": MIGRATION_LOCK})
+            await tx.execute(lock, {"number": MIGRATION_LOCK})
         is_outdated = not _is_newest(await tx.connection.run_sync(revision_of))
         if is_outdated:
             await tx.connection.run_sync(upgrade)

@@ -221,13 +221,13 @@ class OrganizationDirectory:
         """Load newer stored listings, and return how far the database's clock is ahead."""
         async with self.database.read_only() as tx:
             dates = select(listings.c.data_center, listings.c.fetched_at)
-            for center, newest in (await tx.connection.execute(dates)).all():
+            for center, newest in (await tx.execute(dates)).all():
                 own = self.listings.get(center)
                 if own is not None and own.fetched_at == newest:
                     continue
                 rows = select(listings.c.fetched_at, cast(listings.c.organizations, Text))
                 its = rows.where(listings.c.data_center == center)
-                fetched_at, text = (await tx.connection.execute(its)).one()
+                fetched_at, text = (await tx.execute(its)).one()
                 organizations = ORGANIZATIONS.validate_json(text)
                 stored = await searchable(Listing(center, organizations, fetched_at))
                 # A call in this process may have returned a newer listing in the meantime.

@@ -71,13 +71,13 @@ class DatabaseClock:
             samples = []
             for _ in range(SAMPLES):
                 asked_at = self.clock.since_boot()
-                result = await tx.connection.execute(select(tx.clock), tx.clock_parameters)
+                result = await tx.execute(select(tx.clock), tx.clock_parameters)
                 samples.append(result.scalar_one() - asked_at)
             ahead = min(samples)
             own = clocks.c.boot == self.clock.boot
-            stored = await tx.connection.scalar(select(clocks.c.ahead).where(own))
+            stored = await tx.scalar(select(clocks.c.ahead).where(own))
             if stored is None:
-                newest = await tx.connection.scalar(select(func.max(quota_calls.c.reserved_at)))
+                newest = await tx.scalar(select(func.max(quota_calls.c.reserved_at)))
                 now = ahead + self.clock.since_boot()
                 stored = ahead + max(0.0, (newest or 0.0) - now)
             steps = [ahead - stored - self._drift]

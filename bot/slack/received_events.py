@@ -44,14 +44,14 @@ class ReceivedEvents:
         """Record an event, and return True if it's new."""
         async with self.database.autocommit() as tx:
             new = {"event_id": event_id, **tx.clock_parameters}
-            recorded = await tx.connection.execute(_recording_once(tx.clock), new)
+            recorded = await tx.execute(_recording_once(tx.clock), new)
             return recorded.rowcount == 1
 
     async def release(self, event_id: str) -> None:
         """Forget an event, so that it can be claimed again."""
         async with self.database.transaction() as tx:
             claimed = received_events.c.event_id == event_id
-            await tx.connection.execute(delete(received_events).where(claimed))
+            await tx.execute(delete(received_events).where(claimed))
 
 
 @asynccontextmanager
@@ -99,7 +99,7 @@ async def is_due(tx: Transaction, what: str) -> bool:
             where=received_events.c.received_at <= at - PAUSE,
         )
     )
-    return bool((await tx.connection.execute(insert)).rowcount == 1)
+    return bool((await tx.execute(insert)).rowcount == 1)
 
 
 async def forget(tx: Transaction, _before: datetime) -> int:

@@ -47,7 +47,7 @@ async def append(tx: Transaction, *entries: AuditEntry) -> None:
     """
     if not entries:
         return
-    head = (await tx.connection.execute(_LOCKED_HEAD)).one()
+    head = (await tx.execute(_LOCKED_HEAD)).one()
     position = head.position
     previous = head.hash
     at = await tx.now()
@@ -84,19 +84,19 @@ def _log_entry(entry: RecordedEntry, flow: str) -> None:
 async def latest(tx: Transaction, count: int) -> list[RecordedEntry]:
     """Return the `count` newest entries, newest first."""
     newest = select(audit_entries).order_by(audit_entries.c.position.desc()).limit(count)
-    return [RecordedEntry(*row) for row in await tx.connection.execute(newest)]
+    return [RecordedEntry(*row) for row in await tx.execute(newest)]
 
 
 async def after(tx: Transaction, position: int) -> list[RecordedEntry]:
     """Return the next page of entries after a position, oldest first."""
     query = select(audit_entries).where(audit_entries.c.position > position)
-    rows = await tx.connection.execute(query.order_by(audit_entries.c.position).limit(PAGE))
+    rows = await tx.execute(query.order_by(audit_entries.c.position).limit(PAGE))
     return [RecordedEntry(*row) for row in rows]
 
 
 async def head(tx: Transaction) -> tuple[int, str]:
     """Return the position and hash of the newest entry."""
-    row = (await tx.connection.execute(_HEAD)).one()
+    row = (await tx.execute(_HEAD)).one()
     return row.position, row.hash
 
 
@@ -120,7 +120,7 @@ async def verify(tx: Transaction, noted_head: str | None = None) -> Verification
         reason = UNREADABLE
     if reason:
         return Verification(position, head, position + 1, reason)
-    ends = [(row.position, row.hash) for row in await tx.connection.execute(_HEAD)]
+    ends = [(row.position, row.hash) for row in await tx.execute(_HEAD)]
     if not ends:
         return Verification(
             position, head, None, "the row that marks the end of the chain is missing"
@@ -144,7 +144,7 @@ async def all_rows(tx: Transaction) -> AsyncIterator[Row[Any]]:
         rest = everything.where(audit_entries.c.position > position)
         page = rest.order_by(audit_entries.c.position).limit(size)
         try:
-            rows = (await tx.connection.execute(page)).all()
+            rows = (await tx.execute(page)).all()
         except OperationalError as error:
             if NO_TEXT not in str(error.orig):
                 raise

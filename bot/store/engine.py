@@ -76,6 +76,9 @@ class Transaction:
 
     def __init__(self, connection: AsyncConnection, clock: Clock | None) -> None:
         self.connection = connection
+        self.execute = connection.execute
+        self.scalar = connection.scalar
+        self.scalars = connection.scalars
         self.is_postgres = connection.dialect.name == "postgresql"
         self.clock = POSTGRES_CLOCK if clock is None else CLOCK_PARAMETER
         """An SQL expression for the time in seconds since 1970, which avoids a separate query.
@@ -296,15 +299,15 @@ class Database:
     async def ping_writing(self) -> None:
         """Check that the database accepts writes, and that no lock blocks them."""
         async with self.transaction() as tx:
-            await tx.connection.execute(TOUCH)
+            await tx.execute(TOUCH)
             if tx.is_postgres:
-                await tx.connection.execute(LOCK_HEAD)
+                await tx.execute(LOCK_HEAD)
         self._is_in_doubt = False
 
     async def require_known_schema(self, tx: Transaction) -> None:
         """Raise Superseded, and refuse further writes, if a newer version migrated the database."""
         if self.newest_revision:
-            revision = await tx.connection.scalar(REVISION)
+            revision = await tx.scalar(REVISION)
             self.is_superseded = (revision or "") > self.newest_revision
         if self.is_superseded:
             raise Superseded
@@ -358,5 +361,5 @@ async def remove_some(tx: Transaction, table: Table, where: ColumnElement[bool])
     """
     key = list(table.primary_key)
     batch = select(*key).where(where).limit(BATCH)
-    removed = await tx.connection.execute(delete(table).where(tuple_(*key).in_(batch)))
+    removed = await tx.execute(delete(table).where(tuple_(*key).in_(batch)))
     return removed.rowcount

@@ -150,7 +150,7 @@ async def put_after(tx: Transaction, job: Job, delay: timedelta = timedelta(0)) 
 
 async def ensure(tx: Transaction, job: Job) -> bool:
     """Add the job unless a job with the same key exists. Return True if the job was added."""
-    added = await tx.connection.execute(_ENSURE, _new_row(job))
+    added = await tx.execute(_ENSURE, _new_row(job))
     tx.has_due_job = True
     return added.rowcount > 0
 
@@ -180,7 +180,7 @@ async def claim(
     """
     its = {"most": count, "its_owner": owner, "exclude_kinds": list(exclude_kinds)}
     statement = _claiming(tx.clock, newest_first=newest_first)
-    rows = await tx.connection.execute(statement, {**its, **tx.clock_parameters})
+    rows = await tx.execute(statement, {**its, **tx.clock_parameters})
     return sorted((Job(*row) for row in rows), key=attrgetter("due_at"))
 
 
@@ -190,7 +190,7 @@ async def renew(tx: Transaction, owner: str, key: str, *, skip_locked: bool = Fa
     If `skip_locked` is True, skip the job if another transaction has locked its row.
     """
     its = {"its_owner": owner, "its_key": key, **tx.clock_parameters}
-    renewed = await tx.connection.execute(_renewing(tx.clock, skip_locked=skip_locked), its)
+    renewed = await tx.execute(_renewing(tx.clock, skip_locked=skip_locked), its)
     return renewed.rowcount > 0
 
 
@@ -218,7 +218,7 @@ async def finish(tx: Transaction, owner: str, job: Job, again: Again | None) -> 
         await tx.write(_RELEASE, lease)
         return False
     await tx.end_with_next()
-    released = await tx.connection.execute(_RELEASE, lease)
+    released = await tx.execute(_RELEASE, lease)
     return released.rowcount > 0
 
 
@@ -236,5 +236,5 @@ async def count(tx: Transaction) -> tuple[int, int, int]:
     is_late = (jobs.c.due_at <= now - timedelta(minutes=1)) | (jobs.c.tries >= LATE_TRIES)
     rows = func.count()
     query = select(rows, rows.filter(is_due), rows.filter(is_late)).select_from(jobs)
-    total, due, late = (await tx.connection.execute(query)).one()
+    total, due, late = (await tx.execute(query)).one()
     return total, due, late

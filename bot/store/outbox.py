@@ -114,7 +114,7 @@ async def put(
 async def waiting(tx: Transaction, key: str) -> Waiting:
     """Return a key's unsent messages, and what is known about its card if there are any."""
     its = {"its_key": key, **tx.clock_parameters}
-    rows = (await tx.connection.execute(_waiting(tx.clock), its)).all()
+    rows = (await tx.execute(_waiting(tx.clock), its)).all()
     if not rows:
         return Waiting([])
     row, sent = rows[0], None
@@ -145,7 +145,7 @@ async def count_undelivered(tx: Transaction) -> int:
     is_given_up = outbox_messages.c.failure.is_not(None) & (outbox_messages.c.sent_at >= since)
     is_to_person = outbox_messages.c.key.startswith("requester:")
     query = select(func.count()).select_from(outbox_messages).where(is_given_up, is_to_person)
-    return int(await tx.connection.scalar(query) or 0)
+    return int(await tx.scalar(query) or 0)
 
 
 def shows(prefix: str, ids: ColumnElement[str]) -> ColumnElement[bool]:
@@ -180,7 +180,7 @@ def pruning(*needed: ColumnElement[bool]) -> Callable[[Transaction, datetime], A
 
 async def sent_card(tx: Transaction, key: str) -> SentCard | None:
     """Return the card's location, or None if the card was never posted."""
-    row = (await tx.connection.execute(_CARD, {"its_key": key})).first()
+    row = (await tx.execute(_CARD, {"its_key": key})).first()
     return None if row is None else SentCard(**row._mapping)  # noqa: SLF001 - SQLAlchemy's documented name
 
 
@@ -190,8 +190,8 @@ async def record_card(tx: Transaction, card: SentCard, read: SentCard | None) ->
     Return True if the card was stored.
     """
     if read is None:
-        recorded = await tx.connection.execute(_RECORD_NEW, vars(card))
+        recorded = await tx.execute(_RECORD_NEW, vars(card))
     else:
         its = {"its_key": read.key, "its_version": read.version}
-        recorded = await tx.connection.execute(_RECORD_AGAIN, {**vars(card), **its})
+        recorded = await tx.execute(_RECORD_AGAIN, {**vars(card), **its})
     return recorded.rowcount > 0

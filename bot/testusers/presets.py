@@ -24,7 +24,7 @@ async def saved_presets(tx: Transaction, names: Collection[str] | None = None) -
         query = query.where(presets.c.name.in_(names))
     return {
         row.name: Preset(row.name, tuple(row.identities), Who(**row.saved_by), row.saved_at)
-        for row in await tx.connection.execute(query)
+        for row in await tx.execute(query)
     }
 
 

@@ -201,7 +201,7 @@ async def and_related(
     """
     if is_locked and tx.is_postgres:
         await tx.write(_HOLD_FLOW, {"its_id": request_id})
-    rows = (await tx.connection.execute(_AND_RELATED, {"its_id": request_id})).all()
+    rows = (await tx.execute(_AND_RELATED, {"its_id": request_id})).all()
     loaded = _requests_of(rows)
     request = next((one for one in loaded if one.id == request_id), None)
     listed = next((row.listed for row in rows if row.listed is not None), ())
@@ -227,7 +227,7 @@ async def shown_as_open(tx: Transaction, now: datetime) -> list[Request]:
 
 async def pending_for(tx: Transaction, flow_key: str, spellings: Iterable[str]) -> list[str]:
     """Return the IDs of a flow's pending requests for any of these people, oldest first."""
-    return [*await tx.connection.scalars(_PENDING_FOR_THEM, _of_people(flow_key, spellings))]
+    return [*await tx.scalars(_PENDING_FOR_THEM, _of_people(flow_key, spellings))]
 
 
 async def open_near(
@@ -235,7 +235,7 @@ async def open_near(
 ) -> tuple[list[Request], int]:
     """Return the open requests for these people, and the number of a person's pending requests."""
     values = {**_of_people(flow_key, spellings), "its_requester": slack_user_id}
-    rows = await tx.connection.execute(_NEAR, values)
+    rows = await tx.execute(_NEAR, values)
     own_pending, ids = 0, list[str]()
     for row in rows:
         own_pending += row.is_own and row.state == State.PENDING
@@ -276,7 +276,7 @@ async def count_pending(tx: Transaction) -> int:
 
 async def _count(tx: Transaction, *where: ColumnElement[bool]) -> int:
     query = select(func.count()).select_from(requests).where(*where)
-    return int(await tx.connection.scalar(query) or 0)
+    return int(await tx.scalar(query) or 0)
 
 
 async def requests_of_flow(
@@ -295,7 +295,7 @@ async def requests_of_flow(
 
 async def flow_of(tx: Transaction, flow_key: str) -> Flow:
     """Return the flow with this key. Its SID and alias come from its latest request, if any."""
-    row = (await tx.connection.execute(_newest(flow_key))).first()
+    row = (await tx.execute(_newest(flow_key))).first()
     return Flow(row.flow_sid, row.flow_alias) if row else Flow(flow_key)
 
 
@@ -316,7 +316,7 @@ async def forget_requests(tx: Transaction, before: datetime) -> int:
     is_told = (outbox_messages.c.subject == REQUEST.id) & is_told_since
     # Use NOT EXISTS, because NOT IN makes PostgreSQL scan all people for each request.
     over = is_old & ~exists().where(gives_access) & ~exists().where(is_told)
-    ids = [*await tx.connection.scalars(select(REQUEST.id).where(over).limit(BATCH))]
+    ids = [*await tx.scalars(select(REQUEST.id).where(over).limit(BATCH))]
     await tx.write(delete(request_people).where(PERSON.request_id.in_(ids)))
     await tx.write(delete(requests).where(REQUEST.id.in_(ids)))
     return len(ids)
@@ -325,7 +325,7 @@ async def forget_requests(tx: Transaction, before: datetime) -> int:
 async def _load(
     tx: Transaction, query: Select[Any], values: Mapping[str, Any] | None = None
 ) -> list[Request]:
-    return _requests_of(await tx.connection.execute(query, values))
+    return _requests_of(await tx.execute(query, values))
 
 
 def _requests_of(found: Iterable[Any]) -> list[Request]:
@@ -385,7 +385,7 @@ def person_row(request: Request, position: int) -> dict[str, Any]:
 
 async def access_in(tx: Transaction, flow_key: str) -> dict[str, Access]:
     """Return all access to a flow, keyed by spelling, soonest end first."""
-    rows = await tx.connection.execute(_ACCESS_IN_FLOW, {"its_flow": flow_key})
+    rows = await tx.execute(_ACCESS_IN_FLOW, {"its_flow": flow_key})
     return {row.spelling: Access(*row) for row in rows}
 
 
@@ -403,7 +403,7 @@ async def access_and_lists(
 
 async def access_for(tx: Transaction, flow_key: str, spellings: Iterable[str]) -> dict[str, Access]:
     """Return the access that these people have to a flow, keyed by its spelling."""
-    rows = await tx.connection.execute(_ACCESS_OF_THEM, _of_people(flow_key, spellings))
+    rows = await tx.execute(_ACCESS_OF_THEM, _of_people(flow_key, spellings))
     return {row.spelling: Access(*row) for row in rows}
 
 
@@ -418,14 +418,14 @@ async def access_by(tx: Transaction, slack_user_id: str) -> list[tuple[Flow, Acc
         .join(requests, REQUEST.id == PERSON.request_id)
         .where(REQUEST.requester_id == slack_user_id)
     )
-    return [(Flow(*row[4:]), Access(*row[:4])) for row in await tx.connection.execute(query)]
+    return [(Flow(*row[4:]), Access(*row[:4])) for row in await tx.execute(query)]
 
 
 async def flows_with_access(tx: Transaction) -> list[str]:
     """Return the SIDs of all flows that somebody has access to."""
     flows = select(PERSON.flow_key).where(HAS_ACCESS).distinct().subquery()
     newest = _newest(flows.c.flow_key).with_only_columns(REQUEST.flow_sid).scalar_subquery()
-    return [*await tx.connection.scalars(select(newest).select_from(flows))]
+    return [*await tx.scalars(select(newest).select_from(flows))]
 
 
 _OF_FLOW = flow_lists.c.flow_key == bindparam("its_flow")
@@ -454,7 +454,7 @@ async def recent_lists(
 
     The list before this time, and those since the POST, are included.
     """
-    rows = (await tx.connection.execute(_RECENT, {"its_flow": flow_key, "since": since})).all()
+    rows = (await tx.execute(_RECENT, {"its_flow": flow_key, "since": since})).all()
     lists = [list_of(row) for row in rows]
     if not rows or rows[0].post_id is None:
         return lists, None

@@ -79,7 +79,7 @@ async def load_all(
     parameters: dict[str, object] = {**tx.clock_parameters}
     if keys is not None:
         parameters["keys"] = [(key.data_center, key.organization_id) for key in keys]
-    rows = await tx.connection.execute(_accounts(tx.clock, is_for_all=keys is None), parameters)
+    rows = await tx.execute(_accounts(tx.clock, is_for_all=keys is None), parameters)
     accounts = [_standing(row, terms) for row in rows]
     return {account.key: account for account in accounts}
 
@@ -107,7 +107,7 @@ async def lock(tx: Transaction, key: OrganizationKey) -> int:
         .on_conflict_do_update(index_elements=[*its], set_={"summed": organizations.c.summed})
         .returning(organizations.c.id)
     )
-    number: int = await tx.connection.scalar(locked)
+    number: int = await tx.scalar(locked)
     return number
 
 
@@ -221,7 +221,7 @@ async def hours_since(tx: Transaction, account: Standing, since: float) -> list[
         .where(calls.c.organization == account.id, calls.c.reserved_at >= since, _SENT)
         .group_by(hour, calls.c.kind, calls.c.slack_user_id)
     )
-    rows = await tx.connection.execute(query)
+    rows = await tx.execute(query)
     return [HourOfCalls(*row) for row in rows]
 
 
@@ -239,7 +239,7 @@ async def count_late(tx: Transaction, account: Standing, since: float) -> int:
 
 async def _count(tx: Transaction, account: Standing, which: ColumnElement[bool]) -> int:
     its = calls.c.organization == account.id
-    return await tx.connection.scalar(select(func.count()).where(its, which)) or 0
+    return await tx.scalar(select(func.count()).where(its, which)) or 0
 
 
 async def use_by_client(tx: Transaction, account: Standing, at: float) -> dict[str, list[int]]:
@@ -256,7 +256,7 @@ async def use_by_client(tx: Transaction, account: Standing, at: float) -> dict[s
         .order_by(minute.desc(), day.desc(), caller)
     )
     used = {}
-    for name, *numbers in await tx.connection.execute(query):
+    for name, *numbers in await tx.execute(query):
         if client := client_named(name):
             used[client] = numbers
     return used
@@ -265,7 +265,7 @@ async def use_by_client(tx: Transaction, account: Standing, at: float) -> dict[s
 async def minute_by_client(tx: Transaction, key: OrganizationKey) -> Counter[str]:
     """Count the organization's minute slots that each gateway client is using now."""
     its = {**asdict(key), **tx.clock_parameters}
-    rows = await tx.connection.execute(_minute_by_caller(tx.clock), its)
+    rows = await tx.execute(_minute_by_caller(tx.clock), its)
     return Counter({client_named(caller) or "": count for caller, count in rows})
 
 

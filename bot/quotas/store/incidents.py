@@ -45,7 +45,7 @@ async def count_one(
     """
     its = (incidents.c.organization == organization) & (incidents.c.code == code)
     ended_since = datetime.fromtimestamp(min(sent_at, at - REOPEN_SECONDS), UTC)
-    raised = await tx.connection.execute(
+    raised = await tx.execute(
         update(incidents)
         .where(
             incidents.c.id == select(func.max(incidents.c.id)).where(its).scalar_subquery(),
@@ -57,7 +57,7 @@ async def count_one(
         opened_at = datetime.fromtimestamp(at, UTC)
         values = {"organization": organization, "code": code, "detail": asdict(detail)}
         opened = incidents.insert().values(**values, opened_at=opened_at, refusals=1)
-        await tx.connection.execute(opened)
+        await tx.execute(opened)
 
 
 async def close(tx: Transaction, incident: Incident, because: str = "") -> None:
@@ -98,7 +98,7 @@ async def _load(tx: Transaction, which: ColumnElement[bool]) -> list[Incident]:
             muted_by=row.muted_by,
             now=now,
         )
-        for row in await tx.connection.execute(query)
+        for row in await tx.execute(query)
     ]
 
 

@@ -207,7 +207,7 @@ async def _insert(tx: Transaction, granted: Iterable[Reservation]) -> set[tuple[
         # In one order, so that two processes never wait for each other's calls.
         for call in sorted(granted, key=lambda call: (call.account.id, call.number))
     ]
-    stored = await tx.connection.execute(_CALLS_UNLESS_THERE, rows)
+    stored = await tx.execute(_CALLS_UNLESS_THERE, rows)
     return {(organization, number) for organization, number in stored}
 
 
@@ -263,7 +263,7 @@ async def free_at(
         "caller": caller,
     }
     last_to_leave = _last_to_leave(limit.kind, is_one_caller=caller is not None)
-    at: float | None = await tx.connection.scalar(last_to_leave, parameters)
+    at: float | None = await tx.scalar(last_to_leave, parameters)
     if at is None or not is_day:
         return at
     return limit.until or at + HOLD_SECONDS + DAY_SECONDS
@@ -308,7 +308,7 @@ async def settle(tx: Transaction, ended: Iterable[tuple[Reservation, float]]) ->
         {**_its(reservation), "left": SLOT_SECONDS - seconds, **tx.clock_parameters}
         for reservation, seconds in ended
     ]
-    await tx.connection.execute(_settled(tx.clock), values)
+    await tx.execute(_settled(tx.clock), values)
 
 
 # Cached, because building a statement takes longer than executing it.
@@ -327,14 +327,14 @@ async def is_settled(tx: Transaction, reservation: Reservation) -> bool:
     has_ended = (calls.c.permit_until <= tx.clock) & ~IS_GIVEN_UP
     query = select(calls.c.number).where(_THE_CALL, has_ended)
     its = {**_its(reservation), **tx.clock_parameters}
-    return await tx.connection.scalar(query, its) is not None
+    return await tx.scalar(query, its) is not None
 
 
 async def give_back(tx: Transaction, unused: Reservation) -> None:
     """Record that a call was never sent, so that it no longer counts against any limit."""
     taken_back = update(calls).where(_THE_CALL)
     unsent = {"slot_free_at": UNSENT, "permit_until": UNSENT, "written": None}
-    await tx.connection.execute(taken_back.values(unsent), _its(unused))
+    await tx.execute(taken_back.values(unsent), _its(unused))
 
 
 async def move(tx: Transaction, seconds: float) -> None:
@@ -344,7 +344,7 @@ async def move(tx: Transaction, seconds: float) -> None:
     """
     ended = update(calls).where(calls.c.permit_until <= tx.clock - seconds)
     reserved = ended.values(reserved_at=calls.c.reserved_at + seconds)
-    await tx.connection.execute(reserved, tx.clock_parameters)
+    await tx.execute(reserved, tx.clock_parameters)
     holds = ("slot_free_at", "permit_until")
     sent = update(calls).where(calls.c.slot_free_at != UNSENT)
     await tx.write(sent.values({name: calls.c[name] + seconds for name in holds}))
@@ -359,7 +359,7 @@ async def note_reported(tx: Transaction, reservation: Reservation, reported: Rep
         organizations.c.reported_number < reported.number
     )
     values = {f"reported_{name}": value for name, value in vars(reported).items()}
-    await tx.connection.execute(
+    await tx.execute(
         update(organizations)
         .where(organizations.c.id == reservation.account.id, older)
         .values(**values, lowered_day=None)
@@ -388,7 +388,7 @@ async def set_plan(tx: Transaction, organization: int, plan: Plan) -> None:
     await change(tx, organization, plan=plan.value, **lowered)
     limit = LIMITS[plan].day
     used = organizations.c.reported_limit - organizations.c.reported_remaining
-    await tx.connection.execute(
+    await tx.execute(
         update(organizations)
         .where(organizations.c.id == organization, organizations.c.reported_limit < limit)
         .values(reported_limit=limit, reported_remaining=limit - used)
@@ -410,7 +410,7 @@ async def record_write(tx: Transaction, organization: int, number: int, status: 
     `status` is the HTTP status of the answer, or None if the outcome is unknown.
     """
     its = _IS_UNRECORDED & (calls.c.organization == organization) & (calls.c.number == number)
-    row = (await tx.connection.execute(select(calls).where(its).with_for_update())).first()
+    row = (await tx.execute(select(calls).where(its).with_for_update())).first()
     if row is None:
         return
     await tx.write(update(calls).where(its).values(written=None))
@@ -434,7 +434,7 @@ async def tidy(_job: Job, lease: Lease) -> datetime:
     never_came_back = _IS_UNRECORDED & (calls.c.permit_until <= now.timestamp())
     query = select(calls.c.organization, calls.c.number).where(never_came_back)
     async with database.read_only() as tx:
-        rows = await tx.connection.execute(query.order_by(calls.c.reserved_at))
+        rows = await tx.execute(query.order_by(calls.c.reserved_at))
         unrecorded = rows.all()
     for organization, number in unrecorded:
         async with database.transaction() as tx:
