@@ -5,7 +5,8 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, inspect, text
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Connection, text
 
 from bot.errors import DatabaseTooNew, DatabaseTooOld
 from bot.flows import tables as flows
@@ -61,10 +62,7 @@ def known_revisions() -> list[str]:
 
 def revision_of(connection: Connection) -> str | None:
     """Read the schema's revision through a connection. Return None for an empty database."""
-    if not inspect(connection).has_table("alembic_version"):
-        return None
-    revision: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
-    return revision
+    return MigrationContext.configure(connection).get_current_revision()
 
 
 def _is_newest(current: str | None) -> bool:
