@@ -27,20 +27,20 @@ def answer_to(error: GatehouseError, *, has_codes: bool) -> tuple[str, web.Respo
     word = error.outcome
     status = HTTPStatus.TOO_MANY_REQUESTS
     headers: Headers = ()
-    decline: tuple[str, int, float] | None = None
+    declined, code, seconds = "", 0, 0.0
     match error:
-        case QuotaExhausted(limit_kind=LimitKind.CONCURRENT):
-            # Running calls usually end long before their timeout.
-            seconds = min(error.seconds, CONCURRENT_RETRY_SECONDS)
-            decline = error.limit_kind, BlockCode.CONCURRENT, seconds
         case QuotaExhausted():
-            decline = error.limit_kind, BlockCode[error.limit_kind.upper()], error.seconds
+            declined, seconds = error.limit_kind, error.seconds
+            code = BlockCode[declined.upper()]
+            if declined == LimitKind.CONCURRENT:
+                # Running calls usually end long before their timeout.
+                seconds = min(seconds, CONCURRENT_RETRY_SECONDS)
         case OrganizationBlocked():
-            decline = "blocked", error.code, error.seconds
+            declined, code, seconds = "blocked", error.code, error.seconds
         case RateLimited():
             # The listing that the call needed was refused.
-            code = BlockCode.known(error.code)
-            decline = "blocked", code, max(pause_seconds(code, 0), error.retry_after)
+            declined, code = "blocked", BlockCode.known(error.code)
+            seconds = max(pause_seconds(code, 0), error.retry_after)
         case GatewayRefusal():
             word, status, headers = error.word, error.status, error.headers
         case DatabaseUnavailable() | Stopping():
@@ -50,11 +50,10 @@ def answer_to(error: GatehouseError, *, has_codes: bool) -> tuple[str, web.Respo
         case _:
             status = HTTPStatus.BAD_GATEWAY
     codes = {}
-    if decline is not None:
-        kind, number, seconds = decline
-        word = f"declined_{kind}"
-        codes = {"code": int(number)} if has_codes else {}
-        headers = [("Retry-After", whole_seconds(seconds)), ("Gatehouse-Declined", kind)]
+    if declined:
+        word = f"declined_{declined}"
+        codes = {"code": int(code)} if has_codes else {}
+        headers = [("Retry-After", whole_seconds(seconds)), ("Gatehouse-Declined", declined)]
     answer = message(status, error.sentence, **codes)
     answer.headers.update(headers)
     if status is HTTPStatus.SERVICE_UNAVAILABLE:
@@ -65,8 +64,7 @@ def answer_to(error: GatehouseError, *, has_codes: bool) -> tuple[str, web.Respo
 def message(status: int, sentence: str, **more: object) -> web.Response:
     """Return a JSON response that contains the sentence as `message` and the fields in `more`."""
     body = json.dumps({**more, "message": sentence}, ensure_ascii=False)
-    content_type = "application/json"
-    return web.Response(text=body, status=status, headers=OWN, content_type=content_type)
+    return web.json_response(text=body, status=status, headers=OWN)
 
 
 def unreadable(status: int) -> web.Response:
