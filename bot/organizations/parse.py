@@ -1,11 +1,10 @@
 """The parser for `/orgs` commands."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from bot.commands import ORGS
-from bot.slack.parse import Word, asks_for_help, name_in, words_of
+from bot.slack.parse import asks_for_help, name_in, words_of
 
 LONGEST_FILTER = 200
 
@@ -26,15 +25,13 @@ def parse_orgs(text: str) -> OrgsRequest:
         return OrgsRequest("help")
     if first == "refresh" and len(words) == 1:
         return OrgsRequest("refresh")
-    if first != "show":
-        return OrgsRequest("list", _filter(text, 0, words))
-    if len(words) == 1:
-        raise ORGS.misuse("Which organization?", "show")
-    return OrgsRequest("show", _filter(text, words[0].end, words[1:]))
-
-
-def _filter(text: str, start: int, words: Sequence[Word]) -> str:
-    filtered = name_in(text, start, words)
-    if len(filtered) > LONGEST_FILTER:
+    form: Literal["list", "show"] = "list"
+    start = 0
+    if first == "show":
+        if len(words) == 1:
+            raise ORGS.misuse("Which organization?", "show")
+        form, start, words = "show", words[0].end, words[1:]
+    name = name_in(text, start, words)
+    if len(name) > LONGEST_FILTER:
         raise ORGS.misuse(f"The search text can have up to {LONGEST_FILTER} characters.", "search")
-    return filtered
+    return OrgsRequest(form, name)
