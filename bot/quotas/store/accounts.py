@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, replace
+from dataclasses import asdict, astuple, replace
 from functools import cache
 from typing import Any
 
@@ -78,7 +78,7 @@ async def load_all(
     """Return the standings of all organizations that are stored, or of those of these keys."""
     parameters: dict[str, object] = {**tx.clock_parameters}
     if keys is not None:
-        parameters["keys"] = [(key.data_center, key.organization_id) for key in keys]
+        parameters["keys"] = [astuple(key) for key in keys]
     rows = await tx.execute(_accounts(tx.clock, is_for_all=keys is None), parameters)
     accounts = [_standing(row, terms) for row in rows]
     return {account.key: account for account in accounts}
@@ -123,29 +123,25 @@ def _accounts(clock: ColumnElement[float], *, is_for_all: bool) -> Select[Any]:
     is_before = calls.c.reserved_at <= begins_at - _HOLD
     its = calls.c.organization == organizations.c.id
     number = select(calls.c.number).where(its).limit(1)
-    newest = number.order_by(calls.c.number.desc())
     in_order = (calls.c.reserved_at.desc(), calls.c.number.desc())
-    before = number.where(is_before).order_by(*in_order)
     unsent = select(func.count()).where(its, ~_SENT)
-    unsent_since_report = unsent.where(calls.c.number > organizations.c.reported_number)
-    # Every call that holds a permit also holds a slot.
     minute = select(func.count()).where(its, calls.c.slot_free_at > clock)
-    concurrent = minute.where(calls.c.permit_until > clock)
     # The service hangs if the last call that ended got no response, although it was sent later.
     has_ended = calls.c.permit_until <= clock
     last = case((IS_GIVEN_UP, calls.c.reserved_at), else_=calls.c.permit_until).desc()
     given_up = select(IS_GIVEN_UP).where(its, calls.c.slot_free_at > clock, has_ended)
-    return select(
-        organizations,
-        clock.label("now"),
-        newest.scalar_subquery().label("newest"),
-        before.scalar_subquery().label("newest_before"),
-        minute.scalar_subquery().label("minute"),
-        concurrent.scalar_subquery().label("concurrent"),
-        unsent.where(~is_before).scalar_subquery().label("unsent"),
-        unsent_since_report.scalar_subquery().label("unsent_since_report"),
-        given_up.order_by(last).limit(1).scalar_subquery().label("is_stalled"),
-    ).where(is_wanted)
+    figures = {
+        "newest": number.order_by(calls.c.number.desc()),
+        "newest_before": number.where(is_before).order_by(*in_order),
+        "minute": minute,
+        # Every call that holds a permit also holds a slot.
+        "concurrent": minute.where(calls.c.permit_until > clock),
+        "unsent": unsent.where(~is_before),
+        "unsent_since_report": unsent.where(calls.c.number > organizations.c.reported_number),
+        "is_stalled": given_up.order_by(last).limit(1),
+    }
+    columns = [query.scalar_subquery().label(name) for name, query in figures.items()]
+    return select(organizations, clock.label("now"), *columns).where(is_wanted)
 
 
 def _standing(row: Row[Any], terms: Terms) -> Standing:
@@ -216,10 +212,11 @@ async def hours_since(tx: Transaction, account: Standing, since: float) -> list[
     whole = literal(HOUR_SECONDS * 1_000_000, BigInteger)
     microseconds = type_coerce(calls.c.reserved_at, BigInteger) // whole * whole
     hour = type_coerce(microseconds, EpochSeconds).label("hour_at")
+    groups = (hour, calls.c.kind, calls.c.slack_user_id)
     query = (
-        select(hour, calls.c.kind, calls.c.slack_user_id, func.count().label("calls"))
+        select(*groups, func.count())
         .where(calls.c.organization == account.id, calls.c.reserved_at >= since, _SENT)
-        .group_by(hour, calls.c.kind, calls.c.slack_user_id)
+        .group_by(*groups)
     )
     rows = await tx.execute(query)
     return [HourOfCalls(*row) for row in rows]

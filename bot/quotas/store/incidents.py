@@ -54,9 +54,13 @@ async def count_one(
         .values(refusals=incidents.c.refusals + 1, closed_at=None)
     )
     if not raised.rowcount:
-        opened_at = datetime.fromtimestamp(at, UTC)
-        values = {"organization": organization, "code": code, "detail": asdict(detail)}
-        opened = incidents.insert().values(**values, opened_at=opened_at, refusals=1)
+        opened = incidents.insert().values(
+            organization=organization,
+            code=code,
+            opened_at=datetime.fromtimestamp(at, UTC),
+            refusals=1,
+            detail=asdict(detail),
+        )
         await tx.execute(opened)
 
 
