@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import zip_longest
 
 import structlog
@@ -38,6 +39,8 @@ MESSAGE_NAMESPACE = uuid.UUID("6f0f9a4e-3c2b-4a57-9c37-6d3f4f6e1c55")
 # Slack's error names for a card that can no longer be edited, and for one that may be there.
 NOT_EDITABLE = frozenset({"cant_update_message", "edit_window_closed"})
 MESSAGE_GONE = NOT_EDITABLE | {"message_not_found"}
+# Slack's error names for a message that an earlier attempt posted, and that was deleted since.
+POSTED_AND_DELETED = frozenset({"duplicate_message_not_found", "duplicate_channel_not_found"})
 # Slack's error names for a channel where a card can no longer be edited.
 PLACE_GONE = frozenset(
     {"channel_not_found", "not_in_channel", "is_archived", "is_inactive", "thread_not_found"}
@@ -258,11 +261,14 @@ class Sender:
         """
         channel_id = step.above.channel_id if step.above else step.outgoing.channel_id
         thread_ts = step.above.message_ts if step.above else None
-        client_msg_id = str(uuid.uuid5(MESSAGE_NAMESPACE, name))
+        post = partial(self.slack.post, channel_id, message, thread_ts=thread_ts)
         step.lease.check()
-        return await self.slack.post(
-            channel_id, message, thread_ts=thread_ts, client_msg_id=client_msg_id
-        )
+        try:
+            return await post(client_msg_id=str(uuid.uuid5(MESSAGE_NAMESPACE, name)))
+        except SlackRefused as error:
+            if error.error not in POSTED_AND_DELETED:
+                raise
+        return await post(client_msg_id=str(uuid.uuid5(MESSAGE_NAMESPACE, f"{name}:again")))
 
     async def _mark(self, tx: Transaction, step: _Step, failure: str | None = None) -> None:
         """Mark the message as sent, and finish the job if no other message was waiting."""

@@ -174,6 +174,23 @@ async def test_one_message_results_from_every_fault_of_slack(rig, fault):
     assert await rig.due_in() is None
 
 
+@pytest.mark.parametrize("error", ["duplicate_message_not_found", "duplicate_channel_not_found"])
+async def test_a_card_that_was_deleted_before_its_answer_was_known_is_posted_again(rig, error):
+    """After a lost answer, Slack refuses the same `client_msg_id` if the message was deleted."""
+    faults = rig.slack.workspace.faults
+    faults.cut("chat.postMessage")
+    await rig.change("open")
+    assert len(await rig.work()) == 1
+    (card,) = rig.slack.workspace.messages(CHANNEL)
+    rig.slack.workspace.delete(card)
+    faults.error("chat.postMessage", error)
+    assert await rig.work() == []
+    assert rig.texts() == ["open"]
+    _, refused, again = rig.posts()
+    assert refused["client_msg_id"] != again["client_msg_id"]
+    assert await rig.due_in() is None
+
+
 async def test_edit_whose_answer_is_lost_is_made_again(rig):
     for words in ("failed", "retrying", "failed"):
         if words == "retrying":
