@@ -41,8 +41,9 @@ _PLAIN = str.maketrans(
 # The usual minimum similarity of two words, which is twice the number of common characters divided
 # by the total number of characters. For example, the similarity of "lst" and "list" is 0.86.
 LIKENESS = 0.6
-_BEFORE = re.compile(rf"^(?:{UNSEEN.pattern}|\s)+")
-_AFTER = re.compile(rf"{UNSEEN.pattern}|[\s;]")
+# At the ends of a text, joiners have nothing to join.
+_BEFORE = re.compile(rf"^(?:{UNSEEN.pattern}|[\u200c\u200d\s])+")
+_AFTER = re.compile(rf"{UNSEEN.pattern}|[\u200c\u200d\s;]")
 _DASHES = re.compile("-{2,}")
 
 

@@ -136,6 +136,8 @@ def test_typed_commands_are_understood(text: str, request_: TestusersRequest) ->
         ("add welcome +1 for 0h", "“0h” as a duration"),
         ("add welcome +1 for 1h for 2h", "only once"),
         ("add welcome +1 for 2 hiurs", "“2 hiurs” as a duration"),
+        ("add welcome +1 for 1,5h", "“1,5h” as a duration"),
+        ("add welcome +1 until 2026-12-01T09:00", "“2026-12-01T09:00” as a time"),
         ("add welcome +1 for “2 hours” +2", "Add a duration after “for”"),
         ("add welcome +1 for 2h until 9:00", "Use either “for” or “until”, and use it only once."),
         ("add welcome +1 until soon", "“soon” as a time. Try 18:00, friday, tomorrow 9:00 or"),
@@ -166,6 +168,18 @@ def test_typed_commands_are_understood(text: str, request_: TestusersRequest) ->
 )
 def test_a_refusal_names_what_is_wrong_and_its_example_is_right(text: str, said: str) -> None:
     assert said in refusal(text)
+
+
+def test_a_refusal_says_once_that_characters_were_lost() -> None:
+    said = refusal('add welcome "Ada \ufffd" because \ufffd')
+    assert said.count("stands for a character that was lost") == 1
+
+
+@pytest.mark.parametrize("unseen", ["\u200b", "\ufeff", "\u200c", "\u200d"])
+def test_characters_that_cannot_be_seen_around_an_identity_do_not_matter(unseen: str) -> None:
+    typed = parse_testusers(f"add welcome {unseen}+1{unseen}")
+    assert isinstance(typed, ChangeRequest)
+    assert typed.identities == ("+1",)
 
 
 quotable = st.text(min_size=1, max_size=40).filter(

@@ -188,7 +188,7 @@ def parse_change(kind: ChangeKind, words: Sequence[Word], text: str) -> ChangeRe
     while left:
         word = left.pop(0)
         if word.keyword in ENDS:
-            filled = _with_end(filled, word.keyword, left, problems)
+            filled = _with_end(filled, word.keyword, left, text, problems)
         elif word.keyword == "because":
             left.clear()
             filled = replace(filled, reason=rest_of_line(text, word.end))
@@ -208,15 +208,15 @@ def parse_change(kind: ChangeKind, words: Sequence[Word], text: str) -> ChangeRe
     wrong = problems if isinstance(parsed, ChangeRequest) else parsed | problems
     if is_now:
         wrong |= {"now": "The form asks for approval, so repeat the command to use “now”."}
-    error = misuse("now" if is_now else kind, " ".join(wrong.values()))
+    error = misuse("now" if is_now else kind, " ".join(dict.fromkeys(wrong.values())))
     error.unsent = filled.unsent()
     raise error
 
 
 def _with_end(
-    filled: Prefilled, keyword: str, left: list[Word], problems: dict[str, str]
+    filled: Prefilled, keyword: str, left: list[Word], text: str, problems: dict[str, str]
 ) -> Prefilled:
-    """Return the form with a duration or time, whose words are removed from `left`."""
+    """Return the form with a duration or time as typed, whose words are removed from `left`."""
     plain = takewhile(lambda word: not word.is_quoted and word.keyword not in KEYWORDS, left)
     typed = [folded(word.text) for word in plain]
     end, count = ENDS[keyword](typed) or (None, 0)
@@ -226,7 +226,7 @@ def _with_end(
             if is_person(word) or word.end - left[0].start > FOR_CHARACTERS:
                 break
             count += 1
-    said = " ".join(typed[:count])
+    said = rest_of_line(text[: left[count - 1].end], left[0].start) if count else ""
     del left[:count]
     if filled.kind == "remove":
         problem = f"“{keyword}” only works with “add”."
