@@ -20,7 +20,7 @@ from bot import __version__
 
 if TYPE_CHECKING:
     from bot.settings import Settings
-    from bot.settings.sources import Sources
+    from bot.settings.files import Sources
 
 BROKEN = 1
 UNUSABLE = 2
@@ -137,7 +137,7 @@ def _hash(text: str) -> str:
 
 def _settings() -> "tuple[Settings, Sources]":
     from bot.settings import settings_from
-    from bot.settings.sources import find_sources
+    from bot.settings.files import find_sources
 
     sources = find_sources(os.environ)
     settings = settings_from(sources)

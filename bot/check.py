@@ -34,8 +34,8 @@ from bot.ops.secrets import is_loopback
 from bot.organizations.rules import OrganizationKey
 from bot.quotas.rules.limits import LIMITS
 from bot.settings import Settings
+from bot.settings.files import Sources
 from bot.settings.model import revealed
-from bot.settings.sources import Sources
 from bot.store.causes import NO_FILE
 from bot.store.sqlite import is_locked, sqlite_file
 

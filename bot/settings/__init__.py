@@ -11,7 +11,7 @@ from bot.approvals.rules import EVERY_FLOW
 from bot.ids import FLOW_SID
 from bot.ops.secrets import looks_secret, secret_problems
 from bot.permissions import EVERY_FULL_MEMBER, Role
-from bot.settings.files import EXAMPLES, in_environment, in_toml
+from bot.settings.files import CONFIG, EXAMPLES, SettingsError, Sources, in_environment, in_toml
 from bot.settings.model import (
     DATA_CENTERS,
     HOME,
@@ -21,7 +21,6 @@ from bot.settings.model import (
     is_secret,
     keys_in,
 )
-from bot.settings.sources import CONFIG, SettingsError, Sources
 from bot.spelling import closest
 
 __all__ = ["EXAMPLES", "Settings", "SettingsError"]
@@ -111,7 +110,11 @@ def _wrong_value(sources: Sources, error: ErrorDetails) -> str:
     """Return the error line for a validation error."""
     name, *parts = [str(part) for part in error["loc"] if part != "[key]"]
     if name not in Settings.model_fields:
-        return _unknown(sources, name)
+        meant = "".join(
+            f" Did you mean {near}? (example: {in_toml(near)})"
+            for near in closest(name, Settings.model_fields)
+        )
+        return f"{_printed(name)}{sources.place} is not a setting.{meant}"
     *table, key = (name, *parts)
     is_setting = key.lower() in Settings.model_fields
     if table and name in sources.table and is_setting and key not in keys_in(*table):
@@ -177,15 +180,6 @@ def _removed(sources: Sources) -> Iterator[str]:
         f"{name} was removed. Add its people to FLOW_POLICIES as the flow's approvers: {example}."
         " Where “*” has approvers, these counted before"
     )
-
-
-def _unknown(sources: Sources, name: str) -> str:
-    """Return the error line for a key of the file that isn't a setting."""
-    meant = "".join(
-        f" Did you mean {near}? (example: {in_toml(near)})"
-        for near in closest(name, Settings.model_fields)
-    )
-    return f"{_printed(name)}{sources.place} is not a setting.{meant}"
 
 
 def _mistyped(environment: Mapping[str, str]) -> list[str]:

@@ -16,8 +16,8 @@ from bot.services.credentials import token_call, tokens_in
 from bot.services.errors import CredentialsRefused, ServiceError, ServiceRefused
 from bot.services.http import ServiceHttp, open_session
 from bot.settings import Settings, SettingsError, settings_from
+from bot.settings.files import Sources
 from bot.settings.model import SERVICES, OAuthSettings, ServiceName, safe_address, secrets_in
-from bot.settings.sources import Sources
 from bot.setup.names import Workspace, look_up
 from bot.setup.vendors import PRESETS
 from bot.slack.manifest import manifest_link

@@ -15,9 +15,8 @@ from bot.ops.logs import configure_logs
 from bot.ops.loop import run
 from bot.ops.redaction import Redactor, on_one_line
 from bot.settings import SettingsError
-from bot.settings.files import toml_text
+from bot.settings.files import CONFIG, read_table, toml_text
 from bot.settings.model import PROXIES
-from bot.settings.sources import CONFIG, read_table
 from bot.setup.answers import (
     Table,
     check_settings,

@@ -15,9 +15,8 @@ import pytest
 
 from bot.__main__ import main
 from bot.settings import EXAMPLES, SettingsError, settings_from
-from bot.settings.files import example_of, in_toml
+from bot.settings.files import example_of, find_sources, in_toml
 from bot.settings.model import Settings
-from bot.settings.sources import find_sources
 from tests.support.generated import GENERATED
 from tests.support.settings import LEAST, example_file
 

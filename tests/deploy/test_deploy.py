@@ -15,7 +15,7 @@ import yaml
 
 from bot.metrics import Metrics
 from bot.settings import EXAMPLES
-from bot.settings.sources import CONFIG
+from bot.settings.files import CONFIG
 from tests.support.needs import needs
 
 ROOT = Path(__file__).parents[2]

@@ -20,8 +20,8 @@ from bot.permissions import LEAST_ROLE, RANK, Role
 from bot.quotas.rules.quota import BlockCode
 from bot.services import errors as service_errors
 from bot.settings import EXAMPLES, Settings, settings_from
+from bot.settings.files import find_sources
 from bot.settings.model import keys_in
-from bot.settings.sources import find_sources
 from bot.slack.manifest import EVENTS, SCOPES
 from bot.store.causes import CAUSES, UNKNOWN_CAUSE
 from handlers.app import NAMES

@@ -24,7 +24,7 @@ from bot.organizations.parse import parse_orgs
 from bot.quotas.parse import parse_ratelimits
 from bot.services.errors import plain_words
 from bot.settings import SettingsError
-from bot.settings.sources import find_sources
+from bot.settings.files import find_sources
 from bot.slack.messages import text
 from bot.slack.parse import read_words
 from bot.spelling import folded, tidy_identity

@@ -16,8 +16,8 @@ from bot.approvals.rules import FlowPolicy
 from bot.ids import NamedIds
 from bot.permissions import Role
 from bot.settings import Settings, settings_from
+from bot.settings.files import find_sources
 from bot.settings.model import SERVICES
-from bot.settings.sources import find_sources
 from bot.setup.names import PEOPLE
 from bot.setup.run import write_settings
 from sandbox.services.faults import Fault, FaultKind

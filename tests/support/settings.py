@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 
 from bot.settings import Settings, settings_from
-from bot.settings.files import example_of, toml_text
-from bot.settings.sources import find_sources
+from bot.settings.files import example_of, find_sources, toml_text
 
 LEAST = {
     "SLACK_BOT_TOKEN": "xoxb-1",
