@@ -112,20 +112,20 @@ class Health:
         async def look_at_socket() -> None:
             self.note_socket(connected=await is_connected())
 
+        async def repeat(work: Callable[[], Awaitable[None]], seconds: float) -> None:
+            while True:
+                await self.parts.clock.sleep(seconds)
+                try:
+                    await work()
+                except Exception:
+                    # An error must not stop the checks.
+                    log.exception("health.broken_off")
+
         async with asyncio.TaskGroup() as group:
             for check, seconds in EVERY.items():
-                group.create_task(self._repeat(partial(self.look, check), seconds))
-            group.create_task(self._repeat(look_at_socket, SOCKET_EVERY))
-            group.create_task(self._repeat(self.tell, ALERTS_EVERY))
-
-    async def _repeat(self, work: Callable[[], Awaitable[None]], seconds: float) -> None:
-        while True:
-            await self.parts.clock.sleep(seconds)
-            try:
-                await work()
-            except Exception:
-                # An error must not stop the checks.
-                log.exception("health.broken_off")
+                group.create_task(repeat(partial(self.look, check), seconds))
+            group.create_task(repeat(look_at_socket, SOCKET_EVERY))
+            group.create_task(repeat(self.tell, ALERTS_EVERY))
 
     async def look(self, check: Check) -> None:
         """Run a check and record its findings."""
@@ -160,14 +160,14 @@ class Health:
         now = self.parts.clock.monotonic()
         if connected:
             self._heard_at = now
+        finding = well(Part.SOCKET, "is connected.")
         if now - self._heard_at >= DEAF_SECONDS:
             problem = (
                 "Socket Mode is not connected, so commands don't reach the bot."
                 " Check SLACK_APP_TOKEN."
             )
-            self.note([Finding(Part.SOCKET, "socket_closed", problem)])
-        else:
-            self.note([well(Part.SOCKET, "is connected.")])
+            finding = Finding(Part.SOCKET, "socket_closed", problem)
+        self.note([finding])
 
     async def tell(self) -> None:
         """Open an alert for each part that stays broken, or keep an existing alert open."""

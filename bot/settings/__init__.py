@@ -223,7 +223,7 @@ def _problems_between(
         yield from _flows(settings)
     yield from _policies(settings)
     yield from _roots(settings)
-    yield from _organizations(settings, is_known="inventory_data_centers" not in wrong)
+    yield from _organizations(settings, wrong)
 
 
 def _flows(settings: Settings) -> Problems:
@@ -281,11 +281,8 @@ def _roots(settings: Settings) -> Problems:
             yield setting, f"{name}: has the same address as {same}"
 
 
-def _organizations(settings: Settings, *, is_known: bool) -> Problems:
-    """Yield the keys that aren't `<data center>/<ID>`, for a configured data center.
-
-    If `is_known` is False, it isn't known which data centers are configured.
-    """
+def _organizations(settings: Settings, wrong: Collection[str]) -> Problems:
+    """Yield the keys that aren't `<data center>/<ID>`, for a configured data center."""
     centers = settings.inventory_data_centers
     rows = [("inventory_plans", "", path) for path in settings.inventory_plans]
     rows += [("inventory_reserve", "", path) for path in settings.inventory_reserve if path != "*"]
@@ -301,7 +298,7 @@ def _organizations(settings: Settings, *, is_known: bool) -> Problems:
             problem = f"{_printed(path)} must be <data center>/<organization ID>"
             if setting == "gateway_clients":
                 problem += f" or an API in APIS.{_closest(path, settings.apis)}"
-        elif is_known and path.partition("/")[0] not in centers:
+        elif "inventory_data_centers" not in wrong and path.partition("/")[0] not in centers:
             problem = f"{path} isn't in a configured data center"
         if problem:
             yield setting, where + problem

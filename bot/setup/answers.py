@@ -163,15 +163,13 @@ def leave_out(table: Table, findings: Iterable[Finding]) -> list[str]:
     for finding in findings:
         service, _, data_center = finding.subject.partition(" ")
         if finding.code == "app_token_refused" and "slack_signing_secret" in table:
-            names = ["slack_app_token"]
+            del table["slack_app_token"]
         elif finding.code != REFUSED:
             continue
         elif service == "inventory":
             refused += _leave_out_center(table, data_center)
-            names = []
         else:
-            names = [name.lower() for name in SERVICES[cast(ServiceName, service)]]
-        for name in names:
-            table.pop(name, None)
+            for name in SERVICES[cast(ServiceName, service)]:
+                table.pop(name.lower(), None)
         refused.append(f"{finding.subject}: {finding.sentence}")
     return refused

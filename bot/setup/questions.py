@@ -85,10 +85,7 @@ def ask(rest: Table) -> tuple[Table, list[str]]:
         "There are at most 12 questions. Nothing is written until the end. Press Ctrl-C to stop.\n"
     )
     questions = _Questions(rest)
-    questions.ask_slack()
-    questions.ask_inventory()
-    questions.ask_flow()
-    questions.ask_email()
+    questions.ask()
     return questions.table, [f"{name} was refused." for name in sorted(questions.refused)]
 
 
@@ -154,7 +151,8 @@ class _Questions:
             self.table[name] = {**self.table.get(name, {}), **value} if is_table else value
         return listed
 
-    def ask_slack(self) -> None:
+    def ask(self) -> None:
+        """Ask each question until its answer is right."""
         is_socket = _again(_url)
         print(textwrap.fill(TOKENS_ADVICE, 100))
         _again(self._bot_token)
@@ -165,6 +163,17 @@ class _Questions:
         for number, role in enumerate(PEOPLE, start=4):
             _again(partial(self._people, number, role))
         print("Everyone else can view data, with identities masked. To change this, edit ROLES.\n")
+        for name, (own, token_url) in _again(self._inventory).items():
+            rows = _again(partial(self._data_center, name, own, token_url))
+            if len(rows) > 1:
+                _again(partial(self._organization, name, rows))
+        print(textwrap.fill(TWILIO.advice, 100))
+        names = _again(self._flow)
+        if names is not None:
+            _print_list(names.values())
+            _again(partial(self._flows, names))
+        print(textwrap.fill(SENDGRID.advice, 100))
+        _again(self._email)
 
     def _bot_token(self) -> None:
         self.table["slack_bot_token"] = _secret(2, "Paste the Bot User OAuth Token (xoxb-…)")
@@ -184,12 +193,6 @@ class _Questions:
         people = self._workspace.with_ids({role: [_marked("@", word) for word in words]})
         settings = {"roles": {**self.table["roles"], **(people if words else {})}}
         self._take("roles", settings, roles, *codes)
-
-    def ask_inventory(self) -> None:
-        for name, (own, token_url) in _again(self._inventory).items():
-            rows = _again(partial(self._data_center, name, own, token_url))
-            if len(rows) > 1:
-                _again(partial(self._organization, name, rows))
 
     def _inventory(self) -> dict[str, tuple[Table, str]]:
         """Keep the service's addresses. Return each data center's own address and token URL."""
@@ -250,14 +253,6 @@ class _Questions:
             center = self.table["inventory_data_centers"][name]
             center["organization_id"] = row.organization_id
 
-    def ask_flow(self) -> None:
-        print(textwrap.fill(TWILIO.advice, 100))
-        names = _again(self._flow)
-        if names is None:
-            return
-        _print_list(names.values())
-        _again(partial(self._flows, names))
-
     def _flow(self) -> dict[str, str] | None:
         """Ask for the flow service's credential. Return the names of the flows by SID."""
         question = (
@@ -299,10 +294,6 @@ class _Questions:
         settings = {"flow_aliases": aliases}
         check_settings({**self.table, **settings})
         self.table |= settings
-
-    def ask_email(self) -> None:
-        print(textwrap.fill(SENDGRID.advice, 100))
-        _again(self._email)
 
     def _email(self) -> None:
         address = _read(12, "Enter the address of the email service (leave empty for SendGrid)")
