@@ -21,8 +21,7 @@ from bot.testusers.parts import Parts, policy_of
 from bot.testusers.reading import channel_of, named_now
 from bot.testusers.rules.people import RequestPerson
 from bot.testusers.rules.requests import Asked, Request
-from bot.testusers.timers import ENDING, ESCALATION, REMINDER
-from bot.testusers.work import CARD, OUTCOME, card_key, current_list
+from bot.testusers.work import CARD, ENDING, ESCALATION, OUTCOME, REMINDER, card_key, current_list
 
 # How long to wait for this process to post a card, and how often.
 LINK_SECONDS = 0.35

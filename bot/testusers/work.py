@@ -28,7 +28,8 @@ from bot.testusers.rules.requests import THE_BOT, Attempts, Request, Review, Rou
 from bot.testusers.tables import request_people, requests
 
 APPLY, TIMER = "testusers.apply", "testusers.timer"
-CARD, OUTCOME = "testusers.card", "testusers.outcome"
+CARD, OUTCOME, ENDING = "testusers.card", "testusers.outcome", "testusers.ending"
+ESCALATION, REMINDER = "testusers.escalation", "testusers.reminder"
 # The card of an approved request is only edited once if the change is applied within this time.
 APPLIES_WITHIN = timedelta(seconds=1)
 AT_ONCE = timedelta(0)

@@ -19,10 +19,11 @@ from bot.store import audit, jobs, outbox
 from bot.store.engine import Database, Transaction
 from bot.store.job_loop import Lease
 from bot.store.jobs import Again
-from bot.testusers import store, timers
+from bot.testusers import store
 from bot.testusers.applying import run_changes
 from bot.testusers.asking import ask, undo
 from bot.testusers.deciding import Click, decide
+from bot.testusers.jobs import run_timers
 from bot.testusers.parse.command import ChangeRequest, ShownRequest, parse_testusers
 from bot.testusers.rules.people import Did, Over, Wants
 from bot.testusers.rules.requests import Request
@@ -178,7 +179,7 @@ class World:
         self.people = people
         self.runners = {
             APPLY: partial(run_changes, self),
-            TIMER: partial(timers.run_timers, self),
+            TIMER: partial(run_timers, self),
         }
         self.messages: list[outbox.OutboxMessage] = []
         self.is_channel_well = True

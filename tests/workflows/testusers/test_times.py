@@ -9,7 +9,7 @@ from bot.errors import Conflict
 from bot.services.errors import ServiceFailed, ServiceRefused
 from bot.testusers import store
 from bot.testusers.rendering import RequestMessages
-from bot.testusers.timers import ENDING
+from bot.testusers.work import ENDING
 from tests.support.testusers import (
     WELCOME,
     World,
