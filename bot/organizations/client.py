@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 
@@ -67,31 +67,16 @@ class InventoryClient:
         If `key` has an organization, the request specifies it and counts against its limits.
         Only calls for people are retried.
         """
+        name = f"the inventory service ({key.data_center})"
         access = self.access.get(key.data_center)
         if access is None:
-            name = f"the inventory service ({key.data_center})"
             raise NotConfigured(name, ["INVENTORY_DATA_CENTERS"])
-        signed = await access.credential.sign()
-        try:
-            return await self._list(access, key, cause, signed)
-        except CredentialsRefused:
-            renewed = await access.credential.renewed(signed)
-            # A background call isn't retried. The next call will use the new credential.
-            if renewed is None or cause.call_class is not CallClass.PERSON:
-                raise
-        return await self._list(access, key, cause, renewed)
-
-    async def _list(
-        self, access: DataCenterAccess, key: OrganizationKey, cause: CallCause, signed: Signed
-    ) -> tuple[Organization, ...]:
-        naming = {"organization_id": key.organization_id} if key.organization_id else {}
         call = ServiceCall(
             service="inventory",
-            label=f"the inventory service ({key.data_center})",
+            label=name,
             method="GET",
             url=access.root / "organizations",
-            params={**naming, **signed.params},
-            headers=signed.headers,
+            params={"organization_id": key.organization_id} if key.organization_id else {},
             data_center=key.data_center,
             advice={
                 HTTPStatus.UNAUTHORIZED: (
@@ -103,12 +88,26 @@ class InventoryClient:
                 HTTPStatus.NOT_FOUND: "The data center's URL is probably wrong.",
             },
         )
-        return await self.http.request(
-            call,
-            partial(organizations_in, call),
-            partial(self.grant, key, cause),
-            retried=cause.call_class is CallClass.PERSON,
-        )
+        is_retried = cause.call_class is CallClass.PERSON
+
+        async def listed(signed: Signed) -> tuple[Organization, ...]:
+            params = {**call.params, **signed.params}
+            return await self.http.request(
+                replace(call, params=params, headers=signed.headers),
+                partial(organizations_in, call),
+                partial(self.grant, key, cause),
+                retried=is_retried,
+            )
+
+        signed = await access.credential.sign()
+        try:
+            return await listed(signed)
+        except CredentialsRefused:
+            renewed = await access.credential.renewed(signed)
+            # A background call isn't retried. The next call will use the new credential.
+            if renewed is None or not is_retried:
+                raise
+        return await listed(renewed)
 
 
 def organizations_in(call: ServiceCall, body: bytes) -> tuple[Organization, ...]:
