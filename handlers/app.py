@@ -6,7 +6,7 @@ from bot.app import Gatehouse
 from bot.approvals.rules import Act
 from bot.commands import COMMANDS
 from bot.slack.messages import ids
-from handlers import conversation, sharing
+from handlers import conversation
 from handlers.bolt import GatehouseApp
 from handlers.testusers import PAGES
 
@@ -30,7 +30,6 @@ def slack_app(bot: Gatehouse) -> GatehouseApp:
     for command in COMMANDS:
         # The listeners of `/orgs` are in `handlers/orgs.py`.
         import_module(f"handlers.{command.name.removeprefix('/')}").register(app)
-    sharing.register(app)
     conversation.register(app)
     app.require_needs()
     bot.metrics.expect_commands(NAMES)

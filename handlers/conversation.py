@@ -1,4 +1,4 @@
-"""Handles direct messages, the Home tab, buttons with commands, and everything that is unknown."""
+"""Handles direct messages, the Home tab, buttons below any answer, and all that is unknown."""
 
 import re
 from functools import partial
@@ -15,6 +15,7 @@ from bot.spelling import UNSEEN, closest, folded
 from handlers.bolt import GatehouseApp
 from handlers.listening import COMMAND, EVENT, AnswerAt, Listening, Needs
 from handlers.payloads import Payload
+from handlers.sharing import share
 
 # Messages from people have one of these subtypes. Edits and deletions have other subtypes.
 PLAIN_SUBTYPES = frozenset({None, "file_share", "me_message", "thread_broadcast"})
@@ -39,7 +40,7 @@ UNKNOWN = Needs(None, AnswerAt.NOWHERE, pace="", is_counted=False)
 
 
 def register(app: GatehouseApp) -> None:
-    """Register direct messages, the Home tab, buttons with commands, and all that is unknown.
+    """Register direct messages, the Home tab, buttons below any answer, and all that is unknown.
 
     Bolt uses the first listener that matches, so this must be called last.
     """
@@ -48,6 +49,8 @@ def register(app: GatehouseApp) -> None:
     app.event("app_home_opened")(listener(open_home, EVENT))
     runs = Needs(Permission.ASK_FOR_HELP, AnswerAt.CLICKED)
     app.action(ids.row_of(ids.RUN_COMMAND))(listener(partial(run_command, app.listening), runs))
+    shares = partial(share, app.listening)
+    app.action(ids.SHARE)(listener(shares, Needs(Permission.READ)))
     app.command(EVERYTHING)(listener(outdated, COMMAND))
     for register_rest in (app.action, app.shortcut, app.view):
         register_rest(EVERYTHING)(listener(outdated, Needs(Permission.ASK_FOR_HELP)))

@@ -298,10 +298,11 @@ async def show(
 
 def _sentence(error: GatehouseError, payload: Payload) -> Message:
     name, typed = payload.text("command"), payload.text("text")
-    if isinstance(error, UsageError | NotFound) and not error.closest and typed.split():
+    words = typed.split()
+    if isinstance(error, UsageError | NotFound) and not error.closest and words:
         for command in COMMANDS:
-            if command.name == name and (meant := command.meant(typed.split())):
-                error.suggesting(typed.split()[0], {meant: ""})
+            if command.name == name and (meant := command.meant(words)):
+                error.suggesting(words[0], {meant: ""})
     message = replies.sorry(error)
     if name.startswith("/"):
         message = replies.with_next_steps(message, error, f"{name} {typed}".strip())

@@ -2,15 +2,13 @@
 
 import secrets
 from dataclasses import replace
-from functools import partial
 
 from bot.app import Gatehouse
 from bot.errors import Conflict, Refused, SlackError, SlackRefused, SlackUnreachable
-from bot.permissions import Permission, Person, Role
+from bot.permissions import Person, Role
 from bot.slack.messages import block_kit, ids, text
 from bot.slack.messages.block_kit import Message
-from handlers.bolt import GatehouseApp
-from handlers.listening import Listening, Needs
+from handlers.listening import Listening
 from handlers.payloads import Payload
 
 SHARED_BEFORE = "This answer has already been shared."
@@ -35,14 +33,8 @@ def with_share(message: Message, command: str, payload: Payload) -> Message:
     return message.with_buttons(block_kit.button("Share in channel", ids.SHARE, value))
 
 
-def register(app: GatehouseApp) -> None:
-    """Register the button."""
-    work = partial(share, app.listening)
-    app.action(ids.SHARE)(app.listening.listener(work, Needs(Permission.READ)))
-
-
 async def share(listening: Listening, bot: Gatehouse, person: Person, payload: Payload) -> None:
-    """Post the answer as a viewer sees it now, unless it has been shared before.
+    """Handle the button: post the answer as a viewer sees it now, unless it has been shared.
 
     Raises:
         Refused: Answers can't be shared in this conversation.
