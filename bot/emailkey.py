@@ -69,18 +69,14 @@ def _text_of(value: object) -> str:
     return str(value if is_text else "") or "–"
 
 
+@dataclass
 class EmailClient:
     """A client for the email service. Every request also tests the key."""
 
-    def __init__(
-        self, http: ServiceHttp, base_url: URL, api_key: SecretStr, auth: EmailAuth
-    ) -> None:
-        self._http = http
-        self._base_url = base_url
-        self.auth = auth
-        self._headers = basic(BASIC_USER, api_key)
-        if auth == "bearer":
-            self._headers = authorization(BEARER, api_key.get_secret_value())
+    http: ServiceHttp
+    base_url: URL
+    api_key: SecretStr
+    auth: EmailAuth
 
     async def get(self, resource: str) -> object:
         """Return the parsed JSON of `/v3/<resource>`, or None if the response has no body."""
@@ -94,20 +90,23 @@ class EmailClient:
             "Usually, the key lacks a permission. Give the key read access to"
             f" “{resource}”, or use another key."
         )
+        headers = basic(BASIC_USER, self.api_key)
+        if self.auth == "bearer":
+            headers = authorization(BEARER, self.api_key.get_secret_value())
         call = ServiceCall(
             service="email",
             label="the email service",
             method="GET",
-            url=self._base_url.joinpath("v3", *resource.split("/")),
+            url=self.base_url.joinpath("v3", *resource.split("/")),
             params=GENERATIONS if resource == "templates" else {},
-            headers={**self._headers, "Content-Type": "application/json"},
+            headers={**headers, "Content-Type": "application/json"},
             advice={
                 HTTPStatus.UNAUTHORIZED: refused,
                 HTTPStatus.FORBIDDEN: lacking,
                 HTTPStatus.NOT_FOUND: f"The resource “{resource}” probably doesn't exist.",
             },
         )
-        return await self._http.request(
+        return await self.http.request(
             call, lambda body: json_of(call, body) if body.strip() else None
         )
 

@@ -34,8 +34,7 @@ async def answer(
     if typed.form == "all":
         return await ratelimits.overview(person)
     try:
-        in_part = typed.form == "one"
-        place = await ratelimits.find(person, typed.organization, in_part=in_part)
+        place = await ratelimits.find(person, typed.organization, in_part=typed.form == "one")
         if typed.form == "check":
             return await ratelimits.check(person, place.key)
         if typed.plan is not None:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from bot.app import Gatehouse
-from bot.approvals.rules import Act, FlowPolicy
+from bot.approvals.rules import Act
 from bot.approvals.times import LocalTime, moment_of, zone_of
 from bot.commands import FORM, TESTUSERS
 from bot.errors import GatehouseError, NotConfigured, NotFound, Refused, Unsent, UsageError
@@ -152,12 +152,12 @@ async def open_form(
         until = moment_of(filled.until, parts.clock.now(), zone) if zone else None
         passed = "" if until else f"until {filled.until}"
         filled = replace(filled, until=until, duration=filled.duration or passed)
-    policy = policy_of(parts, flow) if flow else FlowPolicy()
+    needs_reason = flow is not None and policy_of(parts, flow).reason is not None
     form = forms.change_form(
         payload.response_url,
         filled,
         flow=flow,
-        needs_reason=policy.reason is not None,
+        needs_reason=needs_reason,
         is_below=bool(payload.part("container")),
     )
     await parts.slack.open_view(trigger_id, form)

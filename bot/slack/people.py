@@ -158,11 +158,7 @@ class People:
         self.bot_user_id = bot_user_id
 
     async def find(
-        self,
-        slack_user_id: str,
-        team_ids: Iterable[str | None] = (),
-        *,
-        fresh: bool = False,
+        self, slack_user_id: str, team_ids: Iterable[str | None] = (), *, fresh: bool = False
     ) -> Person:
         """Look up a person. `team_ids` are the workspace IDs in the Slack payload.
 
@@ -173,7 +169,7 @@ class People:
             UnknownPerson: Slack can't identify the person or doesn't respond.
         """
         try:
-            user = await self._users.get(slack_user_id, fresh=fresh)
+            return await self._person(slack_user_id, team_ids, fresh=fresh)
         except SlackError as error:
             log.warning("people.unknown", reason=error.sentence)
             if not fresh:
@@ -181,7 +177,6 @@ class People:
             raise UnknownPerson(
                 f"I couldn't verify who you are, so I didn't do anything. {advice_after(error)}"
             ) from error
-        return await self._person(slack_user_id, user, team_ids, fresh=fresh)
 
     async def able(
         self,
@@ -205,12 +200,11 @@ class People:
                 return True
             for member in sorted(members.difference(besides)):
                 try:
-                    user = await self._users.get(member)
+                    person = await self._person(member, (self.team_id,))
                 except SlackError as error:
                     if is_not_found(error):
                         continue
                     return True
-                person = await self._person(member, user, (self.team_id,))
                 if person.doubt or self.may(person, permission, flow_sid, requester):
                     return True
             return False
@@ -220,19 +214,14 @@ class People:
         return list(compress(asked, found))
 
     async def _person(
-        self,
-        slack_user_id: str,
-        user: SlackUser,
-        team_ids: Iterable[str | None],
-        *,
-        fresh: bool = False,
+        self, slack_user_id: str, team_ids: Iterable[str | None], *, fresh: bool = False
     ) -> Person:
+        user = await self._users.get(slack_user_id, fresh=fresh)
         if stranger := self._stranger(user, team_ids):
             return Person(slack_user_id, user.name, stranger=stranger)
         named = self.policy.groups
         found = await asyncio.gather(*(self._group(group, fresh=fresh) for group in named))
-        doubt = None
-        groups = set[str]()
+        groups, doubt = set[str](), None
         for name, members in zip(named, found, strict=True):
             if isinstance(members, SlackError):
                 doubt = f"{GROUPS_UNKNOWN} {advice_after(members)}"

@@ -93,8 +93,8 @@ def outcome(
     match payload["event"]:
         case "ended":
             ended = brief(payload["identities"])
-            lines = [f"Access to {flow_name(request.flow)} has ended for {ended}."]
-            lines += phrases.also_open(related)
+            line = f"Access to {flow_name(request.flow)} has ended for {ended}."
+            lines = [line, *phrases.also_open(related)]
         case "asked_again":
             news = text.sentence(" ".join(request.round.news), 500)
             lines = [f":arrows_counterclockwise: *Needs approval again*: {asked}.", news]
