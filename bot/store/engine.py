@@ -17,6 +17,7 @@ from sqlalchemy import (
     Table,
     bindparam,
     delete,
+    func,
     literal_column,
     select,
     text,
@@ -110,6 +111,10 @@ class Transaction:
         PostgreSQL gets it with the next statement or the commit, which saves a round trip.
         """
         await self.connection.execute(statement, values, execution_options=UNAWAITED)
+
+    async def count(self, *where: ColumnElement[bool]) -> int:
+        """Count the rows for which all of these conditions hold."""
+        return await self.scalar(select(func.count()).where(*where)) or 0
 
     def tell_time(self, now: datetime) -> None:
         """Let `now` return a time that a statement of this transaction has returned."""

@@ -77,7 +77,8 @@ _RESCHEDULE = (
     .where(_UNCHANGED)
     .values(due_at=bindparam("again_at"), tries=bindparam("again_tries"))
 )
-_RELEASE = update(jobs).where(_MINE).values(owner=None, leased_until=None)
+_FREE = {"owner": None, "leased_until": None}
+_RELEASE = update(jobs).where(_MINE).values(_FREE)
 
 
 @cache
@@ -226,7 +227,7 @@ async def release_all(tx: Transaction) -> None:
     """End every lease that could delay a job. Only call this if no other process is running."""
     last = await tx.now() + timedelta(seconds=LEASE_SECONDS)
     is_delayed = (jobs.c.due_at <= last) & jobs.c.owner.is_not(None)
-    await tx.write(update(jobs).where(is_delayed).values(owner=None, leased_until=None))
+    await tx.write(update(jobs).where(is_delayed).values(_FREE))
 
 
 async def count(tx: Transaction) -> tuple[int, int, int]:

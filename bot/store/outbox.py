@@ -144,8 +144,7 @@ async def count_undelivered(tx: Transaction) -> int:
     since = await tx.now() - timedelta(days=7)
     is_given_up = outbox_messages.c.failure.is_not(None) & (outbox_messages.c.sent_at >= since)
     is_to_person = outbox_messages.c.key.startswith("requester:")
-    query = select(func.count()).select_from(outbox_messages).where(is_given_up, is_to_person)
-    return int(await tx.scalar(query) or 0)
+    return await tx.count(is_given_up, is_to_person)
 
 
 def shows(prefix: str, ids: ColumnElement[str]) -> ColumnElement[bool]:

@@ -260,8 +260,7 @@ async def count_by_rule(tx: Transaction, slack_user_id: str, rule_id: str, since
     """
     of_request = PERSON.request_id == REQUEST.id
     has_effect = select(request_people).where(of_request, PERSON.did == Did.MADE).exists()
-    return await _count(
-        tx,
+    return await tx.count(
         REQUEST.requester_id == slack_user_id,
         REQUEST.decided_by_id == rule_id,
         REQUEST.created_at >= since,
@@ -271,12 +270,7 @@ async def count_by_rule(tx: Transaction, slack_user_id: str, rule_id: str, since
 
 async def count_pending(tx: Transaction) -> int:
     """Return the number of pending requests."""
-    return await _count(tx, REQUEST.state == State.PENDING)
-
-
-async def _count(tx: Transaction, *where: ColumnElement[bool]) -> int:
-    query = select(func.count()).select_from(requests).where(*where)
-    return int(await tx.scalar(query) or 0)
+    return await tx.count(REQUEST.state == State.PENDING)
 
 
 async def requests_of_flow(
@@ -290,7 +284,7 @@ async def requests_of_flow(
     where = (REQUEST.flow_key == flow_key, is_known)
     page = select(REQUEST.id).where(*where).order_by(*_NEWEST).limit(limit).offset(offset)
     oldest_first = await _load(tx, _REQUESTS.where(REQUEST.id.in_(page)))
-    return oldest_first[::-1], await _count(tx, *where)
+    return oldest_first[::-1], await tx.count(*where)
 
 
 async def flow_of(tx: Transaction, flow_key: str) -> Flow:

@@ -225,18 +225,13 @@ async def hours_since(tx: Transaction, account: Standing, since: float) -> list[
 async def count_since(tx: Transaction, account: Standing, since: float, up_to: int) -> int:
     """Count the calls reserved after the time `since`, up to call number `up_to`."""
     is_counted = (calls.c.reserved_at > since) & (calls.c.number <= up_to) & _SENT
-    return await _count(tx, account, is_counted)
+    return await tx.count(calls.c.organization == account.id, is_counted)
 
 
 async def count_late(tx: Transaction, account: Standing, since: float) -> int:
     """Count the calls since a time that got no response, and may still reach the service."""
     is_late = (calls.c.reserved_at > since) & (calls.c.permit_until <= account.now) & IS_GIVEN_UP
-    return await _count(tx, account, is_late)
-
-
-async def _count(tx: Transaction, account: Standing, which: ColumnElement[bool]) -> int:
-    its = calls.c.organization == account.id
-    return await tx.scalar(select(func.count()).where(its, which)) or 0
+    return await tx.count(calls.c.organization == account.id, is_late)
 
 
 async def use_by_client(tx: Transaction, account: Standing, at: float) -> dict[str, list[int]]:
