@@ -12,7 +12,7 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from http import HTTPStatus
 from typing import cast
@@ -117,9 +117,11 @@ class Forwarder:
     turns: Turns
     redactor: Redactor
     observer: Observer
-    # The bytes of each large response that is being read or delivered.
-    _held: dict[Seen, int] = field(default_factory=dict, init=False)
-    _let_go: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+
+    def __post_init__(self) -> None:
+        # The bytes of each large response that is being read or delivered.
+        self._held = dict[Seen, int]()
+        self._let_go = asyncio.Event()
 
     async def forward(
         self, request: web.BaseRequest, call: GatewayCall, body: bytes, seen: Seen

@@ -77,13 +77,13 @@ class Gateway:
         access = self.forwarder.access
         self.metrics.expect_gateway(self.clients, access)
         self._paths = {center: access[center].root.raw_path for center in access}
-        self._running: Counter[str] = Counter()
+        self._running = Counter[str]()
         # The requests with a large body.
-        self._large: set[Seen] = set()
+        self._large = set[Seen]()
         self._idle = asyncio.Event()
         self._idle.set()
         # The time of the next decline that isn't delayed, for each client.
-        self._next_decline: defaultdict[str, float] = defaultdict(float)
+        self._next_decline = defaultdict[str, float](float)
         self._runner: web.ServerRunner
         self._is_stopping = False
         self.most_at_once = int(MOST_CONNECTIONS * BUSY_SHARE)

@@ -10,7 +10,7 @@ import asyncio
 import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
@@ -63,11 +63,11 @@ class Guard:
     clock: Clock
     terms: Terms
     tasks: Tasks
-    # Refused calls that the database hasn't recorded yet, oldest first.
-    _unwritten: list["_Call"] = field(default_factory=list, init=False)
-    _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     def __post_init__(self) -> None:
+        # Refused calls that the database hasn't recorded yet, oldest first.
+        self._unwritten = list[_Call]()
+        self._writing = asyncio.Lock()
         self._database_clock = DatabaseClock(self.clock, self.terms)
         # Clients and background calls use at most half of the connections, besides one for those
         # that are reserved together. The rest is left for people.
