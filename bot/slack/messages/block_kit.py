@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import starmap
@@ -280,7 +280,7 @@ def tabular(
     rows: Sequence[Sequence[str]],
     lines: Sequence[str],
     footnotes: Iterable[str],
-    controls: Sequence[SlackBlock],
+    controls: Iterable[SlackBlock],
     *,
     right: frozenset[int] = frozenset(),
 ) -> Message:
@@ -341,14 +341,12 @@ class Page(Generic[T]):
         """A phrase such as `Page 1 of 2`, or "" if there is only one page."""
         return f"Page {self.wanted.page + 1:,} of {self.last + 1:,}" if self.last else ""
 
-    def turns(self, action_id: str) -> list[SlackBlock]:
-        """Return the `Previous` and `Next` buttons that this page needs, each with its own ID."""
-        buttons = list[SlackBlock]()
+    def turns(self, action_id: str) -> Iterator[SlackBlock]:
+        """Yield the `Previous` and `Next` buttons that this page needs, each with its own ID."""
         for label, step in (("Previous", -1), ("Next", 1)):
             wanted = replace(self.wanted, page=self.wanted.page + step)
             if 0 <= wanted.page <= self.last:
-                buttons.append(button(label, f"{action_id}.{label.lower()}", wanted.value()))
-        return buttons
+                yield button(label, f"{action_id}.{label.lower()}", wanted.value())
 
     def turning(self, action_id: str) -> list[SlackBlock]:
         """Return blocks with the page's place and its buttons, or none if it is the only page."""
