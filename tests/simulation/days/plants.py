@@ -85,11 +85,12 @@ def message_lost_with_slack() -> None:
     """The bot marks messages as sent even if Slack is unavailable."""
     real = Sender._post_note
 
-    async def post_note(self: Any, step: Any, message: Any, lease: Any) -> Any:
+    async def post_note(self: Any, step: Any, message: Any) -> None:
         try:
-            return await real(self, step, message, lease)
+            await real(self, step, message)
         except SlackError:
-            await self._done(step, lease)
+            async with self.database.transaction() as tx:
+                await self._mark(tx, step)
 
     Sender._post_note = post_note  # type: ignore[method-assign]
 
