@@ -28,7 +28,7 @@ from bot.organizations.directory import OrganizationDirectory
 from bot.quotas.guard import Guard
 from bot.quotas.incidents import CARD, NOTE, Alerts, Probes, Watcher
 from bot.quotas.ratelimits import RateLimits
-from bot.quotas.store import incidents, ledger
+from bot.quotas.store import incidents
 from bot.services.calls import Observed, ServiceLog
 from bot.services.http import ServiceHttp, open_session
 from bot.settings import Settings
@@ -224,7 +224,7 @@ def _built(
         **home.kinds,
         **Probes(directory, terms).kinds,
         **Watcher(database, directory, terms, settings.inventory_watch).kinds,
-        **ledger.KINDS,
+        **guard.kinds,
         **health.kinds,
         **Sender(database, slack, cards, notes).kinds,
         **testuser_jobs.kinds(testusers),

@@ -11,6 +11,7 @@ import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from itertools import pairwise
 
@@ -24,7 +25,7 @@ from bot.quotas.clock import DatabaseClock
 from bot.quotas.rules.limits import LimitKind, Source, reported_day
 from bot.quotas.rules.quota import GRACE_SECONDS, NotNow, Terms
 from bot.quotas.store import ledger as quotas
-from bot.quotas.store.ledger import CallRequest, ClockCorrected, Reservation
+from bot.quotas.store.ledger import TIDY_JOB, CallRequest, ClockCorrected, Reservation
 from bot.services.calls import PROBE, CallCause, CallClass, ReportedLimits
 from bot.services.errors import (
     RateLimited,
@@ -36,6 +37,8 @@ from bot.services.errors import (
 from bot.services.http import Permit
 from bot.slack.messages import text
 from bot.store.engine import Database, Transaction
+from bot.store.job_loop import Kind, Lease
+from bot.store.jobs import Job
 from bot.tasks import Batches, Flights, Tasks
 
 log = structlog.get_logger(__name__)
@@ -130,8 +133,7 @@ class Guard:
             else:
                 result = await self._reserve(request)
         except ClockCorrected:
-            follow = partial(self._database_clock.follow, self.database)
-            await asyncio.shield(self._following.start("", follow))
+            await self._follow_clock()
             result = await self._reserve(request)
         if isinstance(result, NotNow) and request.key.is_api and result.is_pause_over:
             # Only clients call other APIs, so the first call after a pause is the test.
@@ -154,7 +156,29 @@ class Guard:
             asked_at = self.clock.since_boot()
             return await quotas.reserve_some(tx, requests, asked_at, self._database_clock.agrees)
 
+    async def _follow_clock(self) -> None:
+        """Move the stored times if the database's clock was corrected.
+
+        Whatever stores times of calls, or goes by them, calls this first.
+        """
+        async with self.database.autocommit() as tx:
+            asked_at = self.clock.since_boot()
+            now = await tx.now()
+        if not self._database_clock.agrees(now.timestamp(), asked_at):
+            follow = partial(self._database_clock.follow, self.database)
+            await asyncio.shield(self._following.start("", follow))
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """The job that tidies the ledger."""
+        return {TIDY_JOB: Kind(self._tidy, plan=quotas.plan_tidying)}
+
+    async def _tidy(self, job: Job, lease: Lease) -> datetime:
+        await self._follow_clock()
+        return await quotas.tidy(job, lease)
+
     async def _settle(self, ended: Sequence["_Call"]) -> Sequence[None]:
+        await self._follow_clock()
         async with self.database.autocommit() as tx:
             await quotas.settle(tx, [(call.reservation, call.age()) for call in ended])
         return [None] * len(ended)
@@ -180,6 +204,7 @@ class Guard:
         # These take several statements that belong together.
         is_joint = request.is_probe or request.cause.write is not None
         if is_joint or call.was_never_sent(error) or (is_whole and call.limits is not None):
+            await self._follow_clock()
             opened = self.database.transaction if is_joint else self.database.autocommit
             async with opened() as tx:
                 await self._record(tx, call, error)
@@ -211,6 +236,7 @@ class Guard:
         if not self._unwritten:
             return
         async with self._writing:
+            await self._follow_clock()
             while self._unwritten:
                 call = self._unwritten[0]
                 async with self.database.transaction() as tx:

@@ -12,8 +12,11 @@ from bot.quotas.incidents import PROBE_JOB
 from bot.quotas.rules.limits import Plan
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import accounts
+from bot.quotas.store.ledger import TIDY_JOB
 from bot.services.calls import CallCause, ReportedLimits
 from bot.services.errors import RateLimited
+from bot.store.job_loop import Lease
+from bot.store.jobs import Job
 from bot.store.tables import jobs
 from bot.tasks import Tasks
 from tests.conftest import BOTH
@@ -102,6 +105,20 @@ async def test_a_call_in_flight_keeps_its_place(bot, clock, step):
     assert (in_use.minute, in_use.concurrent) == (97, 0)
 
 
+async def test_a_call_that_ends_just_after_a_correction_holds_its_slot_as_long(bot, clock, step):
+    await bot.call()
+    async with bot.guards[0].call(KEY, PERSON) as grant:
+        clock.advance(1)
+        bot.correct(step)
+        await grant.responded()
+    clock.advance(20)
+    await bot.call(1)
+    in_use = (await standing(bot)).in_use
+    assert (in_use.minute, in_use.concurrent) == (3, 0)
+    clock.advance(40.1)
+    assert (await standing(bot)).in_use.minute == 1
+
+
 async def standing(bot):
     async with bot.database.read_only() as tx:
         return await accounts.load(tx, KEY, TERMS)
@@ -115,6 +132,35 @@ async def test_the_day_is_as_long_as_before(bot, clock, step):
     assert (await standing(bot)).in_use.day == 2
     clock.advance(1.1 * HOUR)
     assert (await standing(bot)).in_use.day == 1
+
+
+@pytest.mark.parametrize("is_ended_first", [False, True])
+async def test_a_call_in_flight_stays_in_the_day(bot, clock, step, is_ended_first):
+    await bot.call()
+    async with bot.guards[0].call(KEY, PERSON) as grant:
+        bot.correct(step)
+        if not is_ended_first:
+            await bot.call(1)
+        await grant.responded()
+    await bot.call(1)
+    assert (await standing(bot)).in_use.day == (3 if is_ended_first else 4)
+
+
+async def test_no_call_of_the_minute_is_deleted(bot, clock, step):
+    for _ in range(99):
+        await bot.call()
+    async with bot.guards[0].call(KEY, PERSON) as grant:
+        bot.correct(step)
+        await tidy(bot)
+        await grant.responded()
+    await tidy(bot)
+    assert await bot.until_free(1) == pytest.approx(60.05, abs=0.01)
+
+
+async def tidy(bot) -> None:
+    kind = bot.guards[1].kinds[TIDY_JOB]
+    job = Job(TIDY_JOB, TIDY_JOB, TIDY_JOB, bot.clock.now())
+    await kind.run(job, Lease(bot.database, "", job))
 
 
 async def test_a_reported_reset_stays_where_it_is(bot, clock, step):

@@ -120,7 +120,8 @@ def _accounts(clock: ColumnElement[float], *, is_for_all: bool) -> Select[Any]:
     reset = organizations.c.reported_resets_at
     is_in_the_day = reset.is_not(None) & (reset <= clock) & (reset > clock - DAY_SECONDS)
     begins_at = case((is_in_the_day, reset), else_=clock - DAY_SECONDS)
-    is_before = calls.c.reserved_at <= begins_at - _HOLD
+    # A call that was in flight when the clock was corrected has kept its `reserved_at`.
+    is_before = (calls.c.reserved_at <= begins_at - _HOLD) & (calls.c.permit_until <= begins_at)
     its = calls.c.organization == organizations.c.id
     number = select(calls.c.number).where(its).limit(1)
     in_order = (calls.c.reserved_at.desc(), calls.c.number.desc())

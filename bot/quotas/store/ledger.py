@@ -66,7 +66,7 @@ from bot.services.calls import CallCause, CallClass
 from bot.store import audit, jobs
 from bot.store.audit_entry import AuditEntry
 from bot.store.engine import Transaction, insert_into, remove_some
-from bot.store.job_loop import Kind, Lease
+from bot.store.job_loop import Lease
 from bot.store.jobs import Job
 from bot.store.tables import EpochSeconds
 
@@ -442,12 +442,11 @@ async def tidy(_job: Job, lease: Lease) -> datetime:
     oldest = (now.timestamp() - KEEP_CALLS_SECONDS) // HOUR_SECONDS * HOUR_SECONDS
     later = calls.alias()
     its = (later.c.organization == calls.c.organization) & (later.c.number > calls.c.number)
-    is_over = (calls.c.reserved_at < oldest) & exists().where(its, later.c.reserved_at < oldest)
+    # A call that was in flight when the clock was corrected has kept its `reserved_at`.
+    is_old = (calls.c.reserved_at < oldest) & (calls.c.permit_until < oldest)
+    is_over = is_old & exists().where(its, later.c.reserved_at < oldest)
     removed = 1
     while removed:
         async with database.transaction() as tx:
             removed = await remove_some(tx, calls, is_over)
     return now + TIDY_EVERY
-
-
-KINDS = {TIDY_JOB: Kind(tidy, plan=plan_tidying)}

@@ -19,7 +19,7 @@ from bot.home.publishing import Home, redraw
 from bot.organizations.directory import OrganizationDirectory
 from bot.quotas.incidents import CARD, NOTE, Alerts, Probes, Watcher
 from bot.quotas.ratelimits import RateLimits
-from bot.quotas.store import incidents, ledger
+from bot.quotas.store import incidents
 from bot.slack.people import People
 from bot.slack.sender import Sender
 from bot.store import audit, outbox
@@ -185,12 +185,12 @@ class Server(Database):
 class Quotas:
     """Groups the bot's components for rate limits and alerts."""
 
-    def __init__(self, database, client, directory, people, clock) -> None:
+    def __init__(self, database, guard, directory, people, clock) -> None:
         self.ratelimits = RateLimits(database, directory, people, TERMS, clock)
         self.alerts = Alerts(database, directory, ALERTS)
         probes = Probes(directory, TERMS)
         watcher = Watcher(database, directory, TERMS, is_on=True)
-        self.kinds = {**probes.kinds, **watcher.kinds, **ledger.KINDS}
+        self.kinds = {**probes.kinds, **watcher.kinds, **guard.kinds}
         self.cards = {CARD: self.alerts.card}
         self.notes = {NOTE: self.alerts.note}
 
@@ -308,7 +308,7 @@ class Process:
         guard = WatchedGuard(self._outside.inventory, self._outside.reader, *parts)
         client = Client(self._outside.inventory, Turns(guard, CLIENTS))
         directory = OrganizationDirectory(client, database, clock, 300, {})
-        quotas = Quotas(database, client, directory, self.people, clock)
+        quotas = Quotas(database, guard, directory, self.people, clock)
         with_homes = SimpleNamespace(**{**vars(bot), "slack": self._outside.homes})
         home = Home(with_homes, directory, quotas.ratelimits)
         return client, quotas, home
