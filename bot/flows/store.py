@@ -4,30 +4,32 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, func, select
+from sqlalchemy import bindparam, func, select
 
 from bot.flows.rules import FlowList
 from bot.flows.tables import flow_lists
 from bot.store.engine import Transaction, serialise
+from bot.store.tables import UtcDateTime
 
 # The start of the name that stands for a flow. Its key follows.
 FLOW = "flow:"
-_OF_FLOW = flow_lists.c.flow_key == bindparam("its_flow")
-
-
-def last_before(since: ColumnElement[Any]) -> ColumnElement[int]:
-    """Return the ID of the last list of the flow `its_flow` at or before a time."""
-    of_flow = flow_lists.alias()
-    is_before = (of_flow.c.flow_key == bindparam("its_flow")) & (of_flow.c.at <= since)
-    return select(func.max(of_flow.c.id)).where(is_before).scalar_subquery()
-
-
+OF_FLOW = flow_lists.c.flow_key == bindparam("its_flow")
+# The last list at or before a time.
+_EARLIER = flow_lists.alias()
+LAST_BEFORE = (
+    select(func.max(_EARLIER.c.id))
+    .where(
+        _EARLIER.c.flow_key == bindparam("its_flow"),
+        _EARLIER.c.at <= bindparam("since", type_=UtcDateTime),
+    )
+    .scalar_subquery()
+)
 _FROM = (
     select(flow_lists)
-    .where(_OF_FLOW, flow_lists.c.id >= bindparam("first"))
+    .where(OF_FLOW, flow_lists.c.id >= bindparam("first"))
     .order_by(flow_lists.c.id)
 )
-_LATEST = select(flow_lists).where(_OF_FLOW).order_by(flow_lists.c.id.desc()).limit(1)
+_LATEST = select(flow_lists).where(OF_FLOW).order_by(flow_lists.c.id.desc()).limit(1)
 _ADD = flow_lists.insert().inline()
 _ADD_FOR_ID = flow_lists.insert().returning(flow_lists.c.id)
 

@@ -30,19 +30,20 @@ from sqlalchemy import (
 
 from bot.approvals.rules import OVER, State
 from bot.flows.rules import CONFIRMED, Flow, FlowList, plain
-from bot.flows.store import FLOW, last_before, list_of
+from bot.flows.store import FLOW, LAST_BEFORE, OF_FLOW, list_of
 from bot.flows.tables import flow_lists
 from bot.store import outbox
 from bot.store.engine import BATCH, Transaction
 from bot.store.postgres import NOW
-from bot.store.tables import UtcDateTime, outbox_messages
+from bot.store.tables import outbox_messages
 from bot.testusers.rules.applying import ListChangePlan
 from bot.testusers.rules.people import Access, Did, RequestPerson
 from bot.testusers.rules.requests import Request, Who
 from bot.testusers.tables import HAS_ACCESS, flow_posts, has_access, request_people, requests
 
-# The columns of the two tables that most queries are about.
+# The columns of the tables that the queries are about.
 REQUEST, PERSON = requests.c, request_people.c
+LIST, POST = flow_lists.c, flow_posts.c
 # The start of a card's key. The request's ID follows.
 CARD_PREFIX = "request:"
 CARD_IS_NEEDED = outbox.shows(CARD_PREFIX, REQUEST.id)
@@ -131,9 +132,9 @@ _THIS_OR_RELATED = union(
     select(REQUEST.id).where(_IS_OPEN, _NAMES_THE_SAME),
 )
 _LATEST_LIST = (
-    select(flow_lists.c.identities)
-    .where(flow_lists.c.flow_key == REQUEST.flow_key)
-    .order_by(flow_lists.c.id.desc())
+    select(LIST.identities)
+    .where(LIST.flow_key == REQUEST.flow_key)
+    .order_by(LIST.id.desc())
     .limit(1)
     .scalar_subquery()
 )
@@ -422,22 +423,18 @@ async def flows_with_access(tx: Transaction) -> list[str]:
     return [*await tx.scalars(select(newest).select_from(flows))]
 
 
-_OF_FLOW = flow_lists.c.flow_key == bindparam("its_flow")
-_SINCE = flow_lists.c.id >= last_before(bindparam("since", type_=UtcDateTime))
-_IS_NEEDED = or_(
-    _SINCE, flow_lists.c.at > bindparam("since"), flow_lists.c.id >= flow_posts.c.list_id
-)
+_IS_NEEDED = or_(LIST.id >= LAST_BEFORE, LIST.at > bindparam("since"), LIST.id >= POST.list_id)
 _RECENT = (
     select(
         flow_lists,
-        flow_posts.c.id.label("post_id"),
-        flow_posts.c.sent_at,
-        flow_posts.c.list_id,
-        flow_posts.c.content,
+        POST.id.label("post_id"),
+        POST.sent_at,
+        POST.list_id,
+        POST.content,
     )
-    .select_from(flow_lists.outerjoin(flow_posts, flow_posts.c.flow_key == flow_lists.c.flow_key))
-    .where(_OF_FLOW, _IS_NEEDED)
-    .order_by(flow_lists.c.id)
+    .select_from(flow_lists.outerjoin(flow_posts, POST.flow_key == LIST.flow_key))
+    .where(OF_FLOW, _IS_NEEDED)
+    .order_by(LIST.id)
 )
 
 
@@ -462,7 +459,7 @@ async def post_of(tx: Transaction, flow_key: str) -> ListChangePlan | None:
     return (await recent_lists(tx, flow_key, await tx.now()))[1]
 
 
-_FORGET_POST = delete(flow_posts).where(flow_posts.c.flow_key == bindparam("its_flow"))
+_FORGET_POST = delete(flow_posts).where(POST.flow_key == bindparam("its_flow"))
 
 
 async def replace_post(
@@ -487,9 +484,9 @@ _NEEDED = select(func.min(REQUEST.list_id)).where(
     _IS_OPEN | ((REQUEST.state == State.FAILED) & (REQUEST.expires_at > bindparam("now"))),
 )
 _FORGET_LISTS = delete(flow_lists).where(
-    _OF_FLOW,
-    flow_lists.c.id < last_before(bindparam("since", type_=UtcDateTime)),
-    flow_lists.c.id < func.coalesce(_NEEDED.scalar_subquery(), flow_lists.c.id + 1),
+    OF_FLOW,
+    LIST.id < LAST_BEFORE,
+    LIST.id < func.coalesce(_NEEDED.scalar_subquery(), LIST.id + 1),
 )
 
 
