@@ -23,7 +23,6 @@ from bot.store.engine import Transaction
 from bot.testusers import store
 from bot.testusers.deciding import (
     STILL_CHECKING,
-    is_in_doubt,
     look,
     may_be_automatic,
     require_current,
@@ -275,7 +274,7 @@ async def _require_not_undone(work: Work, request_id: str) -> None:
     undone = await store.load_request(work.tx, request_id)
     if undone is None or undone.undo or not undone.can_be_undone:
         raise Conflict(UNDO_ASKED)
-    if undone.state is State.FAILED and await is_in_doubt(work.tx, undone):
+    if undone.state is State.FAILED and await work.is_in_doubt(undone):
         raise Conflict(STILL_CHECKING)
 
 

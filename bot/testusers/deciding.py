@@ -14,7 +14,6 @@ from bot.errors import (
 )
 from bot.permissions import Permission, Person
 from bot.slack.people import advice_after, is_not_found
-from bot.store.engine import Transaction
 from bot.testusers import store
 from bot.testusers.messages.phrases import outdated, state_sentence
 from bot.testusers.parse.command import ShownRequest
@@ -126,12 +125,6 @@ async def _carry_out(
             # The person may see an outdated card.
             work.show(request.id)
     return _refusal(work, reason, click, moved, news)
-
-
-async def is_in_doubt(tx: Transaction, request: Request) -> bool:
-    """Return True if a POST for this request still has an unknown outcome."""
-    post = await store.post_of(tx, request.flow.key)
-    return post is not None and request.id in post.request_ids
 
 
 async def require_current(bot: Parts, request: Request, shown: ShownRequest) -> None:
@@ -246,7 +239,7 @@ async def _reviewed(
         reason, review = Reason.MAY_NOT_ASK, Review(request, (said,))
     elif review.news:
         reason = Reason.NEWS
-    if review.news and click.act is Act.RETRY and await is_in_doubt(work.tx, request):
+    if review.news and click.act is Act.RETRY and await work.is_in_doubt(request):
         reason = Reason.IN_DOUBT
     return reason, review
 

@@ -154,6 +154,11 @@ class Work:
             self.add(await store.requests_with(self.tx, [request_id]))
         return self.requests[request_id]
 
+    async def is_in_doubt(self, request: Request) -> bool:
+        """Return True if a POST for this request still has an unknown outcome."""
+        post = await store.post_of(self.tx, request.flow.key)
+        return post is not None and request.id in post.request_ids
+
     def put(self, request: Request) -> None:
         """Add a new request, or change one that was returned by `request`.
 
