@@ -245,9 +245,7 @@ class OAuthCredential(Credential):
         error = said.partition(": ")[0].casefold()
         is_throttled = any(word in said.casefold() for word in THROTTLED)
         if isinstance(failure, RateLimited) or is_throttled:
-            throttled = ProviderThrottled("oauth", said)
-            throttled.retry_after = failure.retry_after
-            return throttled
+            return ProviderThrottled("oauth", said, retry_after=failure.retry_after)
         if error not in REFUSED:
             return failure
         setting = "INVENTORY_DATA_CENTERS" if self.data_center in DATA_CENTERS else "APIS"

@@ -6,6 +6,7 @@ code and the message in a response's body, but nothing else from the body.
 
 import re
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TypeVar
@@ -20,6 +21,7 @@ from bot.services.calls import ServiceCall
 from bot.spelling import visible
 
 
+@dataclass(eq=False, repr=False)
 class ServiceError(GatehouseError):
     """A failed call to a service.
 
@@ -29,24 +31,14 @@ class ServiceError(GatehouseError):
     """
 
     outcome = "service_error"
+    service: str
+    sentence: str = field()
+    _: KW_ONLY
+    message: str = ""
+    status: int = 0
+    code: int | None = None
+    sent: bool = True
     retry_after: float = 0.0
-
-    def __init__(
-        self,
-        service: str,
-        sentence: str,
-        *,
-        message: str = "",
-        status: int = 0,
-        code: int | None = None,
-        sent: bool = True,
-    ) -> None:
-        super().__init__(sentence)
-        self.service = service
-        self.sent = sent
-        self.message = message
-        self.status = status
-        self.code = code
 
 
 class ServiceUnreachable(ServiceError):
