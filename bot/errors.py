@@ -244,9 +244,10 @@ class OrganizationBlocked(QuotaError):
 
 
 class SlackError(GatehouseError):
-    """A call to Slack failed."""
+    """A call to Slack failed. `retry_after_seconds` is the wait that Slack asks for, or 0."""
 
     outcome = "slack"
+    retry_after_seconds: float = 0.0
 
 
 class SlackUnreachable(SlackError):

@@ -267,7 +267,7 @@ async def until_it_works(
         except (DatabaseTooNew, DatabaseTooOld, OrganizationWideInstall) as error:
             raise CannotStartError(error.sentence) from error
         except SlackError as error:
-            asked = getattr(error, "retry_after_seconds", 0.0)
+            asked = error.retry_after_seconds
             why = {"reason": error.sentence}
         except DatabaseUnavailable as error:
             asked = 0.0

@@ -164,7 +164,7 @@ async def _retried(clock: Clock, attempt: Callable[[], Awaitable[None]], tries: 
         try:
             return await attempt()
         except (SlackUnreachable, SlackRateLimited) as error:
-            wait = getattr(error, "retry_after_seconds", 0.0)
+            wait = error.retry_after_seconds
             if number == tries or wait > LONGEST_RETRY_SECONDS:
                 raise
             await clock.sleep(wait or 2.0 ** (number - 1))
