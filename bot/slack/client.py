@@ -99,7 +99,7 @@ class SlackUser:
 
 @dataclass
 class SlackClient:
-    """Calls Web API methods through the shared session in `web`.
+    """Calls Web API methods through the shared session in `_web`.
 
     After each call, `observe` receives the method's name and either "ok" or an error name.
 
@@ -108,7 +108,7 @@ class SlackClient:
     doesn't delay alerts in other channels.
     """
 
-    web: AsyncWebClient
+    _web: AsyncWebClient
     clock: Clock
     observe: Callable[[str, str], None] = lambda _method, _outcome: None
 
@@ -118,7 +118,7 @@ class SlackClient:
 
     async def who_am_i(self) -> BotIdentity:
         """Return the identity that the token belongs to (`auth.test`)."""
-        answer = await self._call(self.web.auth_test)
+        answer = await self._call(self._web.auth_test)
         scopes = answer.headers.get("X-OAuth-Scopes", "").replace(" ", "").split(",")
         return BotIdentity(
             team_id=answer.get("team_id", ""),
@@ -131,11 +131,11 @@ class SlackClient:
 
     async def try_app_token(self, app_token: str) -> None:
         """Raise SlackError if Slack refuses the Socket Mode token (`apps.connections.open`)."""
-        await self._call(self.web.apps_connections_open, app_token=app_token)
+        await self._call(self._web.apps_connections_open, app_token=app_token)
 
     async def user(self, slack_user_id: str) -> SlackUser:
         """Return the person with this Slack user ID (`users.info`)."""
-        answer = await self._call(self.web.users_info, user=slack_user_id)
+        answer = await self._call(self._web.users_info, user=slack_user_id)
         user = answer.get("user")
         if not isinstance(user, dict):
             raise SlackUnreachable
@@ -154,7 +154,7 @@ class SlackClient:
 
     async def members(self, group_id: str) -> frozenset[str]:
         """Return the user IDs of a user group's members (`usergroups.users.list`)."""
-        answer = await self._call(self.web.usergroups_users_list, usergroup=group_id)
+        answer = await self._call(self._web.usergroups_users_list, usergroup=group_id)
         users = answer.get("users")
         if not isinstance(users, list):
             raise SlackUnreachable
@@ -169,7 +169,7 @@ class SlackClient:
         """Return all rows of a list, such as the `members` of `users_list`, from all pages."""
         found: list[Mapping[str, Any]] = []
         while True:
-            answer = await self._call(getattr(self.web, method), **arguments)
+            answer = await self._call(getattr(self._web, method), **arguments)
             found += answer.get(key) or []
             arguments["cursor"] = (answer.get("response_metadata") or {}).get("next_cursor")
             if not arguments["cursor"]:
@@ -182,7 +182,7 @@ class SlackClient:
 
     async def channel(self, channel_id: str) -> Mapping[str, Any]:
         """Return the channel with this ID (`conversations.info`)."""
-        answer = await self._call(self.web.conversations_info, channel=channel_id)
+        answer = await self._call(self._web.conversations_info, channel=channel_id)
         channel: Mapping[str, Any] = answer.get("channel") or {}
         return channel
 
@@ -201,7 +201,7 @@ class SlackClient:
         """Post to a channel or direct message, and return the channel ID and message timestamp."""
         post = partial(
             self._call,
-            self.web.chat_postMessage,
+            self._web.chat_postMessage,
             channel=channel_id,
             thread_ts=thread_ts,
             client_msg_id=client_msg_id,
@@ -213,19 +213,19 @@ class SlackClient:
 
     async def update(self, channel_id: str, message_ts: str, message: Message) -> None:
         """Edit one of the bot's messages. If `message` has no blocks, remove the old blocks."""
-        edit = partial(self._call, self.web.chat_update, channel=channel_id, ts=message_ts)
+        edit = partial(self._call, self._web.chat_update, channel=channel_id, ts=message_ts)
         await in_plain_if_need_be(message, edit)
 
     async def open_view(self, trigger_id: str, view: Mapping[str, Any]) -> None:
         """Open a modal (`views.open`). The trigger expires after three seconds."""
-        await self._call(self.web.views_open, trigger_id=trigger_id, view=dict(view))
+        await self._call(self._web.views_open, trigger_id=trigger_id, view=dict(view))
 
     async def permalink(self, channel_id: str, message_ts: str) -> str:
         """Return a message's URL, which never changes (`chat.getPermalink`)."""
         link = self._permalinks.get((channel_id, message_ts))
         if link is None:
             answer = await self._call(
-                self.web.chat_getPermalink, channel=channel_id, message_ts=message_ts
+                self._web.chat_getPermalink, channel=channel_id, message_ts=message_ts
             )
             link = str(answer.get("permalink") or "")
             if link:
@@ -234,7 +234,7 @@ class SlackClient:
 
     async def publish_home(self, slack_user_id: str, view: Mapping[str, Any]) -> None:
         """Publish a person's Home tab (`views.publish`)."""
-        await self._call(self.web.views_publish, user_id=slack_user_id, view=dict(view))
+        await self._call(self._web.views_publish, user_id=slack_user_id, view=dict(view))
 
     async def _call(
         self,
@@ -256,7 +256,7 @@ class SlackClient:
             # If Slack's answer isn't JSON, its client passes on the answer as aiohttp has it.
             elif isinstance(response, aiohttp.ClientResponse):
                 error = error_of(response.status, None, response.headers)
-            if problem := proxy_problem(URL(self.web.base_url), cause):
+            if problem := proxy_problem(URL(self._web.base_url), cause):
                 error.sentence = f"Slack can't be reached, because {problem}"
             why = error.error if isinstance(error, SlackRefused) else error.outcome
             if isinstance(error, SlackRateLimited):
