@@ -263,14 +263,15 @@ def _unapprovable(
     """Return a finding if nobody could ask for changes to a flow, or nobody could approve them."""
     rules = policy.of_flow(flow_sid)
     operators = _all_of(people, policy.with_role[Permission.REQUEST])
-    for key, listed in (("requesters", rules.requesters), ("auto", rules.automatic)):
-        if listed and operators.isdisjoint(_all_of(people, listed)):
+    askers = operators & _all_of(people, rules.requesters or people)
+    rows = (("requesters", rules.requesters, operators), ("auto", rules.automatic, askers))
+    for key, listed, able in rows:
+        if listed and able.isdisjoint(_all_of(people, listed)):
             sentence = (
                 f"None of the people in “{key}” for {name} can make requests. Give them the"
-                " operator role in ROLES."
+                " operator role in ROLES, and list them in “requesters” if the flow has any."
             )
             return [Finding(ROLES, "nobody_can_ask", sentence)]
-    askers = operators & _all_of(people, rules.requesters or people)
     approvers = _all_of(people, policy.approvers(flow_sid))
     own = 0 if policy.allow_self_approval else 1
     most = max((len(approvers) - own * (asker in approvers) for asker in askers), default=0)

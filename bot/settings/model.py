@@ -2,7 +2,9 @@
 
 import json
 import re
+import ssl
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
 from pydantic import (
@@ -87,6 +89,14 @@ def safe_address(value: str) -> str:
 def _proxy_address(value: SecretStr) -> SecretStr:
     _url(value.get_secret_value())
     return value
+
+
+def _certificates(file: Path) -> Path:
+    try:
+        ssl.create_default_context(cafile=file)
+    except OSError:
+        raise ValueError("can't be read, or has no certificates in the PEM format") from None
+    return file
 
 
 def _unquoted(value: object) -> object:
@@ -359,7 +369,9 @@ class Settings(BaseModel):
     """The proxy for connections to http:// addresses."""
     no_proxy: str | None = optional("localhost,.example.com")
     """The hosts to connect to without a proxy."""
-    ssl_cert_file: FilePath | None = optional("/etc/ssl/certs/ca-certificates.crt")
+    ssl_cert_file: Annotated[FilePath, AfterValidator(_certificates)] | None = optional(
+        "/etc/ssl/certs/ca-certificates.crt"
+    )
     """A file of trusted certificate authorities."""
     ssl_cert_dir: DirectoryPath | None = optional("/etc/ssl/certs")
     """A folder of trusted certificate authorities."""

@@ -164,6 +164,7 @@ MISTAKES = [
     ("HTTP_PROXY", "http://", "must be an address that starts with"),
     ("HTTP_PROXY", "http://proxy:port", "is not a valid address"),
     ("SSL_CERT_FILE", "/nowhere.pem", "doesn't point to a file"),
+    ("SSL_CERT_FILE", __file__, "or has no certificates in the PEM format"),
     ("SSL_CERT_DIR", "/nowhere", "doesn't point to a directory"),
     ("EMAIL_API_KEY", "SG.a\nb", "invisible character"),
     (

@@ -244,6 +244,7 @@ async def test_settings_of_a_team_are_well(site: Site) -> None:
         (f"{WELCOME_POLICY}/approvals_needed", 4, "roles", "too_few_approvers", "flow welcome"),
         (f"{WELCOME_POLICY}/channel", "C0ALERTS", "APPROVALS_CHANNEL", "channel_public", "C0ALERT"),
         ("FLOW_POLICIES/survey/auto/from", ["U0VIEWER"], "roles", "nobody_can_ask", "auto"),
+        ("FLOW_POLICIES/survey/requesters", ["U0APPROVER"], "roles", "nobody_can_ask", "auto"),
         ("FLOW_ALIASES/survey", UNKNOWN_FLOW, "flow survey", "flow_unknown", UNKNOWN_FLOW),
         (
             "GATEWAY_CLIENTS/nightly/organizations",
