@@ -148,19 +148,19 @@ class Kind:
     plan: Callable[[Transaction], Awaitable[None]] | None = None
 
 
+@dataclass
 class JobLoop:
     """Claims due jobs and runs them concurrently until `stop` is called.
 
-    `owner` is unique to this process.
+    `_owner` is unique to this process.
     """
 
-    def __init__(
-        self, database: Database, clock: Clock, owner: str, kinds: Mapping[str, Kind]
-    ) -> None:
-        self._database = database
-        self._clock = clock
-        self._owner = owner
-        self._kinds = kinds
+    _database: Database
+    _clock: Clock
+    _owner: str
+    _kinds: Mapping[str, Kind]
+
+    def __post_init__(self) -> None:
         self._awake = asyncio.Event()
         self._is_stopping = False
         self._has_ended = asyncio.Event()
@@ -168,8 +168,8 @@ class JobLoop:
         self._is_crowded = False
         self._claims = itertools.count(1)
         self._running: dict[Lease, asyncio.Task[None]] = {}
-        database.claim_due_jobs = self._claim
-        database.until_job_ends = self._until_ends
+        self._database.claim_due_jobs = self._claim
+        self._database.until_job_ends = self._until_ends
 
     def wake(self) -> None:
         """Look for due jobs immediately."""
