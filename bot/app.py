@@ -182,13 +182,12 @@ def _built(
     alerts = Alerts(database, directory, settings.alerts_channel)
 
     # Test users and the Home tab
-    flow = flow_client(settings, http)
     testusers = TestuserParts(
         settings,
         clock,
         database,
         people,
-        Flows(settings.flow_aliases, flow, settings.missing_for("flow")),
+        Flows(settings.flow_aliases, flow_client(settings, http), settings.missing_for("flow")),
         slack,
         replies,
         metrics,
@@ -202,8 +201,7 @@ def _built(
     gateway = None
     if settings.gateway_port is not None:
         shares = {name: client.share for name, client in settings.gateway_clients.items()}
-        turns = Turns(guard, shares)
-        forwarder = Forwarder(session, access, turns, redactor, observe)
+        forwarder = Forwarder(session, access, Turns(guard, shares), redactor, observe)
         address = settings.gateway_host, settings.gateway_port
         programs = Programs(testusers, pace)
         gateway = Gateway(settings, address, forwarder, directory, metrics, programs)

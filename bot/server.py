@@ -216,8 +216,7 @@ class HttpConnection(web.RequestHandler):
         """Start the time limit for the first request."""
         super().connection_made(transport)
         self._site.opened(self)
-        loop = asyncio.get_running_loop()
-        self._first_deadline = loop.call_later(
+        self._first_deadline = asyncio.get_running_loop().call_later(
             FIRST_REQUEST_SECONDS, lambda: None if self.has_asked else self.force_close()
         )
 

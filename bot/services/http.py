@@ -121,10 +121,9 @@ async def open_session() -> AsyncIterator[aiohttp.ClientSession]:
     )
     protocol = partial(HeadersFirst, loop=asyncio.get_running_loop())
     connector._factory = protocol  # type: ignore[assignment]  # noqa: SLF001 - not a setting
-    jar = aiohttp.DummyCookieJar()
     async with aiohttp.ClientSession(
         connector=connector,
-        cookie_jar=jar,
+        cookie_jar=aiohttp.DummyCookieJar(),
         request_class=CheckedRequest,
         # Off without proxies, because this also makes aiohttp read credentials from ~/.netrc.
         trust_env=bool(getproxies_environment()),

@@ -252,8 +252,9 @@ class JobLoop:
 
         def start() -> None:
             for job in claimed:
-                clock = self._clock.since_boot
-                lease = Lease(self._database, owner, job, clock, held_at, wake=self.wake)
+                lease = Lease(
+                    self._database, owner, job, self._clock.since_boot, held_at, wake=self.wake
+                )
                 # The caller's context names a Slack request that has nothing to do with the job.
                 self._running[lease] = asyncio.create_task(
                     self._run(lease), name=f"job {job.key}", context=Context()

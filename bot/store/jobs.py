@@ -84,8 +84,7 @@ _RELEASE = update(jobs).where(_MINE).values(_FREE)
 @cache
 def _putting(clock: ColumnElement[float]) -> Insert:
     """Return the statement that puts a job by the clock that the database reads in it."""
-    due_at = clock + bindparam("its_delay", type_=EpochSeconds)
-    new = _INSERT.values(due_at=due_at)
+    new = _INSERT.values(due_at=clock + bindparam("its_delay", type_=EpochSeconds))
     return new.on_conflict_do_update(index_elements=[jobs.c.key], set_=_AGAIN)
 
 

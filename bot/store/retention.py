@@ -35,8 +35,7 @@ class Retention:
 
     async def plan(self, tx: Transaction) -> None:
         """Schedule the job to run in a day, unless it's already scheduled."""
-        due_at = await tx.now() + EVERY
-        await jobs.ensure(tx, Job(RETAIN_KIND, RETAIN_KIND, RETAIN_KIND, due_at))
+        await jobs.ensure(tx, Job(RETAIN_KIND, RETAIN_KIND, RETAIN_KIND, await tx.now() + EVERY))
 
     async def run(self, _job: Job, _lease: Lease) -> datetime:
         """Delete old data in batches, run the daily tasks, and return the time of the next run."""
