@@ -8,7 +8,7 @@ from sqlalchemy import bindparam, func, select
 
 from bot.flows.rules import FlowList
 from bot.flows.tables import flow_lists
-from bot.store.engine import Transaction, serialise
+from bot.store.engine import Transaction
 from bot.store.tables import UtcDateTime
 
 # The start of the name that stands for a flow. Its key follows.
@@ -39,7 +39,7 @@ async def lock_flow(tx: Transaction, flow_key: str, *before: str) -> None:
 
     The names in `before` are serialised first.
     """
-    await serialise(tx, *before, f"{FLOW}{flow_key}")
+    await tx.serialise(*before, f"{FLOW}{flow_key}")
 
 
 async def lists_from(tx: Transaction, flow_key: str, list_id: int) -> list[FlowList]:

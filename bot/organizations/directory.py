@@ -29,7 +29,7 @@ from bot.services.errors import (
     ServiceRefused,
     ServiceTimeout,
 )
-from bot.store.engine import Database, upsert
+from bot.store.engine import Database
 from bot.tasks import Flights, SingleFlight
 
 ORGANIZATIONS = TypeAdapter(tuple[Organization, ...])
@@ -204,7 +204,7 @@ class OrganizationDirectory:
                 fetched_at = await tx.now()
                 stored = ORGANIZATIONS.dump_python(organizations, mode="json")
                 values = {"data_center": center, "fetched_at": fetched_at, "organizations": stored}
-                await upsert(tx, listings, values)
+                await tx.upsert(listings, values)
         self.listings[center] = await searchable(Listing(center, organizations, fetched_at))
 
     async def _look(self, *, again: bool = False) -> datetime:

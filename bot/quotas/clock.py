@@ -17,7 +17,7 @@ from bot.quotas import incidents
 from bot.quotas.rules.quota import Terms
 from bot.quotas.store import ledger
 from bot.quotas.tables import clocks, quota_calls
-from bot.store.engine import Database, serialise, upsert
+from bot.store.engine import Database
 
 log = structlog.get_logger(__name__)
 
@@ -67,7 +67,7 @@ class DatabaseClock:
         be in the future.
         """
         async with database.transaction() as tx:
-            await serialise(tx, "clocks")
+            await tx.serialise("clocks")
             samples = []
             for _ in range(SAMPLES):
                 asked_at = self.clock.since_boot()
@@ -94,7 +94,7 @@ class DatabaseClock:
                 await incidents.move(tx, self.terms, step)
                 # The other machines' processes needn't move anything for this correction.
                 await tx.write(update(clocks).values(ahead=clocks.c.ahead + step))
-            await upsert(tx, clocks, {"boot": self.clock.boot, "ahead": ahead})
+            await tx.upsert(clocks, {"boot": self.clock.boot, "ahead": ahead})
         self._ahead = self._stored = ahead
         self._drift = 0.0
         self._looked_at = self.clock.since_boot()

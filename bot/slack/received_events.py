@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError
 from bot.errors import Replayed
 from bot.ops.logs import current_digest
 from bot.slack.tables import received_events
-from bot.store.engine import Database, Transaction, insert_into, remove_some
+from bot.store.engine import Database, Transaction, insert_into
 
 # The prefix for requests that are identified by signature. A signature expires within minutes.
 SIGNATURE = "signature:"
@@ -108,4 +108,4 @@ async def forget(tx: Transaction, _before: datetime) -> int:
     By then, Slack's signatures, response_urls and repeated deliveries have ended.
     """
     is_old = received_events.c.received_at < await tx.now() - KEPT
-    return await remove_some(tx, received_events, is_old)
+    return await tx.remove_some(received_events, is_old)

@@ -70,6 +70,11 @@ POSTGRES_CLOCK: ColumnElement[float] = literal_column(
     "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint", EpochSeconds
 )
 CLOCK_PARAMETER: ColumnElement[float] = bindparam("clock", type_=EpochSeconds)
+# The time is that after the wait, unless it was asked for before.
+_HOLD = text(
+    f"{NOW} FROM unnest(CAST(:names AS text[])) AS name,"
+    " pg_advisory_xact_lock(hashtextextended(name, 0))"
+)
 
 
 class Transaction:
@@ -115,6 +120,30 @@ class Transaction:
     async def count(self, *where: ColumnElement[bool]) -> int:
         """Count the rows for which all of these conditions hold."""
         return await self.scalar(select(func.count()).where(*where)) or 0
+
+    async def serialise(self, *names: str) -> None:
+        """Wait for each name until no other transaction holds it, and hold it until this one ends.
+
+        SQLite has one writer at a time, so this does nothing there.
+        """
+        if self.is_postgres:
+            await self.write(_HOLD, {"names": list(names)})
+
+    async def upsert(self, table: Table, values: dict[str, Any]) -> None:
+        """Insert a row with the given values, or update the row that has the same primary key."""
+        insert = insert_into(table).values(values)
+        key = list(table.primary_key)
+        await self.write(insert.on_conflict_do_update(index_elements=key, set_=values))
+
+    async def remove_some(self, table: Table, where: ColumnElement[bool]) -> int:
+        """Delete up to `BATCH` matching rows, and return the number deleted.
+
+        A single statement for all rows might exceed the statement timeout.
+        """
+        key = list(table.primary_key)
+        batch = select(*key).where(where).limit(BATCH)
+        removed = await self.execute(delete(table).where(tuple_(*key).in_(batch)))
+        return removed.rowcount
 
     def tell_time(self, now: datetime) -> None:
         """Let `now` return a time that a statement of this transaction has returned."""
@@ -334,37 +363,3 @@ class Database:
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self.engine.dispose()
-
-
-# The time is that after the wait, unless it was asked for before.
-_HOLD = text(
-    f"{NOW} FROM unnest(CAST(:names AS text[])) AS name,"
-    " pg_advisory_xact_lock(hashtextextended(name, 0))"
-)
-
-
-async def serialise(tx: Transaction, *names: str) -> None:
-    """Wait for each name until no other transaction holds it, and hold it until this one ends.
-
-    SQLite has one writer at a time, so this does nothing there.
-    """
-    if tx.is_postgres:
-        await tx.write(_HOLD, {"names": list(names)})
-
-
-async def upsert(tx: Transaction, table: Table, values: dict[str, Any]) -> None:
-    """Insert a row with the given values, or update the row that has the same primary key."""
-    insert = insert_into(table).values(values)
-    key = list(table.primary_key)
-    await tx.write(insert.on_conflict_do_update(index_elements=key, set_=values))
-
-
-async def remove_some(tx: Transaction, table: Table, where: ColumnElement[bool]) -> int:
-    """Delete up to `BATCH` matching rows, and return the number deleted.
-
-    A single statement for all rows might exceed the statement timeout.
-    """
-    key = list(table.primary_key)
-    batch = select(*key).where(where).limit(BATCH)
-    removed = await tx.execute(delete(table).where(tuple_(*key).in_(batch)))
-    return removed.rowcount

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, bindparam, case, exists, func, or_, select, update
 
 from bot.store import jobs
-from bot.store.engine import Transaction, insert_into, remove_some
+from bot.store.engine import Transaction, insert_into
 from bot.store.tables import EPOCH, cards, outbox_messages
 
 SEND = "send"
@@ -169,10 +169,10 @@ def pruning(*needed: ColumnElement[bool]) -> Callable[[Transaction, datetime], A
 
         When no such messages are left, delete the locations of old cards instead.
         """
-        removed = await remove_some(tx, outbox_messages, outbox_messages.c.sent_at < before)
+        removed = await tx.remove_some(outbox_messages, outbox_messages.c.sent_at < before)
         if removed:
             return removed
-        return await remove_some(tx, cards, (cards.c.sent_at < before) & ~or_(is_written, *needed))
+        return await tx.remove_some(cards, (cards.c.sent_at < before) & ~or_(is_written, *needed))
 
     return prune
 

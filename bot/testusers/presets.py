@@ -10,7 +10,7 @@ from bot.flows.rules import plain
 from bot.permissions import Permission, Person
 from bot.store import audit
 from bot.store.audit_entry import AuditEntry
-from bot.store.engine import Transaction, serialise, upsert
+from bot.store.engine import Transaction
 from bot.testusers.parse.command import ChangeRequest
 from bot.testusers.parts import Parts
 from bot.testusers.rules.requests import Preset, Who
@@ -41,7 +41,7 @@ async def save_preset(bot: Parts, person: Person, name: str, identities: Sequenc
     async with bot.database.transaction() as tx:
         before = await _held(tx, name)
         values = {"name": name, "identities": list(identities), "saved_by": asdict(by)}
-        await upsert(tx, presets, {**values, "saved_at": await tx.now()})
+        await tx.upsert(presets, {**values, "saved_at": await tx.now()})
         detail = {"before": before.identities if before else (), "after": identities}
         await audit.append(tx, AuditEntry(by.slack_user_id, "preset.saved", name, detail))
 
@@ -61,7 +61,7 @@ async def delete_preset(bot: Parts, person: Person, name: str) -> Preset:
 
 async def _held(tx: Transaction, name: str) -> Preset | None:
     """Return the preset, if there is one, which nobody else changes in the meantime."""
-    await serialise(tx, f"preset:{name}")
+    await tx.serialise(f"preset:{name}")
     return (await saved_presets(tx, [name])).get(name)
 
 

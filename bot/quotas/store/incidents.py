@@ -12,7 +12,7 @@ from bot.quotas.store.accounts import blocks_of, lowered_in
 from bot.quotas.tables import incidents
 from bot.quotas.tables import quota_organizations as organizations
 from bot.store import outbox
-from bot.store.engine import Transaction, remove_some
+from bot.store.engine import Transaction
 
 # The start of a card's key. The incident's ID follows.
 CARD_PREFIX = "incident:"
@@ -108,4 +108,4 @@ async def _load(tx: Transaction, which: ColumnElement[bool]) -> list[Incident]:
 
 async def forget(tx: Transaction, before: datetime) -> int:
     """Delete a batch of incidents that ended before the given time. Return the number deleted."""
-    return await remove_some(tx, incidents, incidents.c.closed_at < before)
+    return await tx.remove_some(incidents, incidents.c.closed_at < before)

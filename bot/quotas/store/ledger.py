@@ -65,7 +65,7 @@ from bot.quotas.tables import quota_organizations as organizations
 from bot.services.calls import CallCause, CallClass
 from bot.store import audit, jobs
 from bot.store.audit_entry import AuditEntry
-from bot.store.engine import Transaction, insert_into, remove_some
+from bot.store.engine import Transaction, insert_into
 from bot.store.job_loop import Lease
 from bot.store.jobs import Job
 from bot.store.tables import EpochSeconds
@@ -448,5 +448,5 @@ async def tidy(_job: Job, lease: Lease) -> datetime:
     removed = 1
     while removed:
         async with database.transaction() as tx:
-            removed = await remove_some(tx, calls, is_over)
+            removed = await tx.remove_some(calls, is_over)
     return now + TIDY_EVERY
