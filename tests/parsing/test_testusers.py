@@ -78,6 +78,7 @@ def added(*identities: str, **more: object) -> ChangeRequest:
         ("add welcome for 5s +1", added("+1", duration_seconds=5)),
         ("add welcome for 2 hours +1", added("+1", duration_seconds=7200)),
         ("add welcome +1 for 1h 30 min", added("+1", duration_seconds=5400)),
+        ("add welcome +1 for 1 day, 2 hours, +2", added("+1", "+2", duration_seconds=93_600)),
         ("add welcome +1; \u202a+2\u202c cafe\u0301@b.c", added("+1", "+2", "café@b.c")),
         ("add welcome o\u2019neil@x.test", added("o'neil@x.test")),
         ("add welcome <mailto:Bob@X.test|Bob@X.test>", added("Bob@X.test")),

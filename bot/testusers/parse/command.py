@@ -235,7 +235,8 @@ def _with_end(
     elif end is None:
         problem = end_problem(keyword, said)
     elif isinstance(end, int):
-        return replace(filled, duration=said)
+        # Its words can stand behind commas, which the form's input doesn't allow.
+        return replace(filled, duration=" ".join(typed[:count]))
     else:
         return replace(filled, until=end)
     problems.setdefault("duration", problem)
