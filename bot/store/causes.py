@@ -112,30 +112,28 @@ _BY_NAME = {name: cause for cause in CAUSES for name in cause.names.split()}
 
 def cause_of(error: BaseException) -> DatabaseCause:
     """Return the cause of an error. An unknown one has the driver's words."""
-    root = _root_of(error)
+    root, name, words = _driver_error(error)
     if isinstance(root, TimeoutError | psycopg.errors.ConnectionTimeout):
         return TIMEOUT
-    name = _name_of(root)
     # SQLite's extended names begin with the name of the error.
     short = "_".join(name.split("_")[:2])
     cause = _BY_NAME.get(name) or _BY_NAME.get(short)
-    return cause or replace(UNKNOWN_CAUSE, detail=_words_of(root))
+    return cause or replace(UNKNOWN_CAUSE, detail=words)
 
 
 def technical_cause(error: BaseException) -> str:
     """Return the name or number of the driver's error for the log, and its first line."""
-    root = _root_of(error)
-    return f"{_name_of(root) or type(root).__name__} {_words_of(root)}".strip()
+    root, name, words = _driver_error(error)
+    return f"{name or type(root).__name__} {words}".strip()
 
 
-def _root_of(error: BaseException) -> BaseException:
-    """Return the driver's error, which SQLAlchemy's and the bot's own errors wrap."""
+def _driver_error(error: BaseException) -> tuple[BaseException, str, str]:
+    """Return the driver's error, which other errors wrap, its name or number, and its first line.
+
+    The line has no parameters and no detail.
+    """
     while not isinstance(error, DRIVER_ERRORS) and error.__cause__ is not None:
         error = error.__cause__
-    return error
-
-
-def _name_of(error: BaseException) -> str:
     name = None
     if isinstance(error, psycopg.Error):
         name = error.sqlstate
@@ -143,11 +141,7 @@ def _name_of(error: BaseException) -> str:
         name = getattr(error, "sqlite_errorname", None)
     elif isinstance(error, OSError) and not isinstance(error, socket.gaierror):
         name = errno.errorcode.get(error.errno or 0)
-    return name or ""
-
-
-def _words_of(error: BaseException) -> str:
-    """Return the first line of the driver's error, which has no parameters and no detail."""
-    if not isinstance(error, DRIVER_ERRORS):
-        return ""
-    return on_one_line(str(error).strip().partition("\n")[0])[:LONGEST_LINE]
+    words = ""
+    if isinstance(error, DRIVER_ERRORS):
+        words = on_one_line(str(error).strip().partition("\n")[0])[:LONGEST_LINE]
+    return error, name or "", words
