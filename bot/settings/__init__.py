@@ -288,6 +288,9 @@ def _organizations(settings: Settings, wrong: Collection[str]) -> Problems:
     rows += [("inventory_reserve", "", path) for path in settings.inventory_reserve if path != "*"]
     for name, client in settings.gateway_clients.items():
         theirs = [path for path in client.organizations if path not in {"*", *settings.apis}]
+        if "apis" in wrong:
+            # The others may be APIs.
+            theirs = [path for path in theirs if path.isdecimal() or "/" in path]
         rows += [("gateway_clients", f"{name}: ", path) for path in theirs]
     for setting, where, path in rows:
         problem = ""

@@ -422,6 +422,16 @@ def test_wrong_gateway_client_is_named(entry, what):
     assert HASH not in found[0]
 
 
+@pytest.mark.parametrize("organization", ["xero", "com/10", "10"])
+def test_a_client_of_an_api_that_is_wrong_is_no_second_problem(organization):
+    apis = '{"xero": {"base_url": "https://api.xero.com", "token": "abc"}}'
+    allowed = clients(organizations=["xero", organization])
+    found = problems(APIS=apis, GATEWAY_CLIENTS=allowed)
+    assert found[0].startswith("APIS xero → limits: is required")
+    others = {"xero": 0, "com/10": 1, "10": 1}
+    assert len(found) == 1 + others[organization]
+
+
 def test_two_gateway_clients_have_two_tokens():
     entry = {"token_sha256": HASH, "organizations": "*"}
     found = problems(GATEWAY_CLIENTS=json.dumps({"a": entry, "b": entry}))
