@@ -133,6 +133,16 @@ async def test_a_long_command_that_failed_can_be_copied(world):
     assert copied(answer) == f"/testusers {typed}"
 
 
+@pytest.mark.parametrize("gap", ["\t", "\u2028"])
+async def test_a_command_with_cells_of_a_spreadsheet_can_be_copied_and_sent(world, gap):
+    world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="GET"))
+    failed = await world.ask(OTTO, "/testusers", f"add welcome {gap.join(NUMBERS)}")
+    assert copied(failed) == f"/testusers add welcome {' '.join(NUMBERS)}"
+    world.services.state.faults.lift()
+    answer = await world.ask(OTTO, "/testusers", copied(failed).removeprefix("/testusers "))
+    assert "Sent to" in answer.text
+
+
 @pytest.mark.parametrize("text", ["preset save demo +15550100 vera", "prset save demo +1 because"])
 async def test_another_command_that_is_refused_can_be_copied_or_repeated(world, text):
     answer = await world.ask(OTTO, "/testusers", f"{text} {'x' * 30}")

@@ -81,10 +81,14 @@ def code(value: str, limit: int = 300) -> str:
 
 
 def to_copy(line: str, limit: int) -> list[str]:
-    """Return a line of external text for code blocks, in parts of up to `limit` characters."""
-    shown = UNSEEN.sub(VISIBLE_STAND_IN, spelling.tidy_identity(line)).replace(
-        "```", 3 * STAND_IN_FOR_BACKTICK
+    """Return a line of external text for code blocks, in parts of up to `limit` characters.
+
+    Tabs and other gaps become spaces, so that words that they separate can be sent again.
+    """
+    seen = UNSEEN.sub(
+        lambda found: " " if found[0].isspace() else VISIBLE_STAND_IN, spelling.tidy_identity(line)
     )
+    shown = seen.replace("```", 3 * STAND_IN_FOR_BACKTICK)
     size = limit if len(escaped(shown)) <= limit else limit // len("&amp;")
     return [escaped(shown[at : at + size]) for at in range(0, len(shown) or 1, size)]
 
