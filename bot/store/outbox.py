@@ -180,7 +180,7 @@ def pruning(*needed: ColumnElement[bool]) -> Callable[[Transaction, datetime], A
 async def sent_card(tx: Transaction, key: str) -> SentCard | None:
     """Return the card's location, or None if the card was never posted."""
     row = (await tx.execute(_CARD, {"its_key": key})).first()
-    return None if row is None else SentCard(**row._mapping)  # noqa: SLF001 - SQLAlchemy's documented name
+    return None if row is None else SentCard(*row)
 
 
 async def record_card(tx: Transaction, card: SentCard, read: SentCard | None) -> bool:
