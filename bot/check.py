@@ -17,12 +17,11 @@ from bot.checks.checks import (
     CheckParts,
     app_token,
     channels,
-    database,
     email,
     flows,
     gateway,
     inventory,
-    prepare,
+    prepared_database,
     roles,
     slack_token,
 )
@@ -44,8 +43,8 @@ SIGNING_SECRET_OF_A_STAND_IN = re.compile(r"\S{16,}")
 
 
 @asynccontextmanager
-async def checking(settings: Settings) -> AsyncIterator[tuple[CheckParts, list[Finding]]]:
-    """Yield a bot's parts for checks, and what was found about its database.
+async def checking(settings: Settings) -> AsyncIterator[CheckParts]:
+    """Yield a bot's parts for checks. Its database has been checked.
 
     If the SQLite file doesn't exist yet, the checks use a temporary one: the first start creates
     the file, as the bot's user.
@@ -62,20 +61,19 @@ async def checking(settings: Settings) -> AsyncIterator[tuple[CheckParts, list[F
             settings = settings.model_copy(update={"database_url": url})
         async with gatehouse(settings) as bot:
             parts = bot.health.parts
-            findings = problems or await prepare(bot.database) or await database(parts)
-            yield replace(parts, can_count=findings[0].is_well), findings
+            yield replace(parts, stored=problems or await prepared_database(parts))
 
 
 async def examine(settings: Settings) -> list[Finding]:
     """Run all checks and return the findings in report order."""
-    async with checking(settings) as (parts, stored):
+    async with checking(settings) as parts:
         slack = [*await slack_token(parts), *await app_token(parts)]
         findings = [*examine_settings(settings), *slack]
         # Without the bot's token, the other checks at Slack would fail in the same way.
         others = [channels, roles] if slack[0].is_well else []
         for check in (*others, inventory, flows, email, gateway):
             findings += await check(parts)
-        return [*findings, *stored]
+        return [*findings, *parts.stored]
 
 
 def settings_file(settings: Settings, sources: Sources) -> Finding:

@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from yarl import URL
 
 from bot.approvals.rules import EVERY_FLOW
-from bot.checks.rules import NOT_CONFIGURED, NOT_TRIED, WELL, Finding, Part, failed, well
+from bot.checks.rules import NOT_CONFIGURED, NOT_TRIED, WELL, Finding, Part, all_well, failed, well
 from bot.configured import email_client, flow_client
 from bot.errors import (
     DatabaseReplaced,
@@ -70,8 +70,8 @@ Listed = dict[str, Sequence[Organization]]
 class CheckParts:
     """The parts of the bot that the checks use. Tests can pass a smaller object.
 
-    If `can_count` is False, the database can't count calls, so none is made to the inventory
-    service.
+    `stored` is what was found about the database before the other checks. Without a usable
+    database, which counts calls, none is made to the inventory service.
     """
 
     settings: Settings
@@ -83,7 +83,7 @@ class CheckParts:
     directory: OrganizationDirectory
     metrics: Metrics
     services: ServiceLog
-    can_count: bool = True
+    stored: Sequence[Finding] = ()
     listed: Listed = field(default_factory=dict)
 
 
@@ -300,7 +300,7 @@ async def inventory(parts: CheckParts) -> list[Finding]:
     centers = parts.settings.inventory_data_centers
     if not centers:
         return [_missing(parts.settings, "inventory")]
-    if not parts.can_count:
+    if not all_well(parts.stored):
         sentence = (
             "Gatehouse didn't check this, because it can't count or make calls without the"
             " database."
@@ -450,17 +450,14 @@ async def gateway(parts: CheckParts) -> list[Finding]:
 # The database
 
 
-async def prepare(database: Database) -> list[Finding]:
-    """Create the tables if the database is empty, as the bot does when it first starts.
-
-    Return a finding if that fails.
-    """
+async def prepared_database(parts: CheckParts) -> list[Finding]:
+    """Check the database, and create its tables before, as the bot does when it first starts."""
     try:
-        if await revision(database) is None:
-            await migrate(database)
+        if await revision(parts.database) is None:
+            await migrate(parts.database)
     except DatabaseUnavailable as error:
         return [_failure(error)]
-    return []
+    return await database(parts)
 
 
 def _failure(error: DatabaseUnavailable) -> Finding:

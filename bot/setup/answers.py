@@ -33,7 +33,7 @@ def check_settings(table: Mapping[str, object]) -> Settings:
 
 async def tried(settings: Settings, check: Check) -> tuple[Sequence[Finding], Listed]:
     """Return the findings of a check, and what it listed. It creates no database file."""
-    async with checking(settings) as (parts, _):
+    async with checking(settings) as parts:
         return await check(parts), parts.listed
 
 
@@ -149,7 +149,7 @@ async def _refresh_token(data_center: str, oauth: OAuthSettings) -> str:
 
 async def flows_of(settings: Settings) -> dict[str, str]:
     """Return flow names keyed by SID, or {} if the account can't list its flows."""
-    async with checking(settings) as (parts, _):
+    async with checking(settings) as parts:
         client = flow_client(settings, parts.http)
         try:
             return await client.names() if client else {}
