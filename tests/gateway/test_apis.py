@@ -250,6 +250,21 @@ async def test_a_refused_test_doubles_the_pause(sqlite_url):
         assert len(await open_incidents(gateway)) == 1
 
 
+async def test_a_call_that_was_never_sent_is_not_the_test(sqlite_url, monkeypatch):
+    async with running(sqlite_url) as gateway:
+        gateway.upstream.answer = refusing(**{"Retry-After": "2"})
+        assert (await get(gateway)).status == 429
+        gateway.upstream.answer = None
+        gateway.world.clock.ahead += timedelta(seconds=3)
+        gateway.world.bot.inventory.gateway.forwarder.turns._declines.clear()
+        with monkeypatch.context() as patch:
+            # For example, its client is gone by now.
+            patch.setattr("bot.quotas.guard._Call.may_send", lambda _call: False)
+            assert (await get(gateway)).status == 502
+        assert (await get(gateway)).status == 200
+        await until(lambda: open_incidents(gateway), [])
+
+
 async def test_an_api_that_was_removed_is_not_blocked_for_ever(database_url):
     async with running(database_url) as gateway:
         gateway.upstream.answer = refusing()

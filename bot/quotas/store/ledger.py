@@ -335,6 +335,8 @@ async def give_back(tx: Transaction, unused: Reservation) -> None:
     taken_back = update(calls).where(_THE_CALL)
     unsent = {"slot_free_at": UNSENT, "permit_until": UNSENT, "written": None}
     await tx.execute(taken_back.values(unsent), _its(unused))
+    if unused.request.is_probe:
+        await change(tx, unused.account.id, probing_until=0.0)
 
 
 async def move(tx: Transaction, seconds: float) -> None:
