@@ -133,7 +133,7 @@ class Guard:
             else:
                 result = await self._reserve(request)
         except ClockCorrected:
-            await self._follow_clock()
+            await self._move_times()
             result = await self._reserve(request)
         if isinstance(result, NotNow) and request.key.is_api and result.is_pause_over:
             # Only clients call other APIs, so the first call after a pause is the test.
@@ -165,8 +165,11 @@ class Guard:
             asked_at = self.clock.since_boot()
             now = await tx.now()
         if not self._database_clock.agrees(now.timestamp(), asked_at):
-            follow = partial(self._database_clock.follow, self.database)
-            await asyncio.shield(self._following.start("", follow))
+            await self._move_times()
+
+    async def _move_times(self) -> None:
+        follow = partial(self._database_clock.follow, self.database)
+        await asyncio.shield(self._following.start("", follow))
 
     @property
     def kinds(self) -> dict[str, Kind]:

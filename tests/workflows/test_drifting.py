@@ -1,11 +1,14 @@
 """Tests that a slow drift between two clocks is never taken for a correction."""
 
+import random
+
 import pytest
 
 from bot.quotas import clock as clocks
 from bot.quotas.guard import Guard
 from bot.tasks import Tasks
 from tests.conftest import BOTH
+from tests.support.databases import ClockedDatabase
 from tests.workflows.test_corrected import KEY, PERSON, TERMS, Bot, CorrectedClock
 
 
@@ -38,6 +41,31 @@ async def test_a_drift_that_another_process_has_stored_moves_no_call(database, c
         for process in (0, 1):
             await bot.call(process)
     assert moved == []
+
+
+class SlowClock(CorrectedClock):
+    """A clock of a database whose answers take up to 60 ms."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._dice = random.Random(1)
+
+    def now(self):
+        at = super().now()
+        self.advance(self._dice.uniform(0, 0.06))
+        return at
+
+
+async def test_a_correction_that_looks_like_a_slow_answer_declines_no_call(sqlite_url):
+    clock = SlowClock()
+    database = ClockedDatabase(sqlite_url, clock)
+    for _ in range(40):
+        bot = Bot(database, clock, restarts=False)
+        await bot.call()
+        clock.advance(1)
+        clock.off += 0.52
+        await bot.call()
+    await database.close()
 
 
 class OtherMachine:
