@@ -103,7 +103,9 @@ class EmailClient:
             advice={
                 HTTPStatus.UNAUTHORIZED: refused,
                 HTTPStatus.FORBIDDEN: lacking,
-                HTTPStatus.NOT_FOUND: f"The resource “{resource}” probably doesn't exist.",
+                HTTPStatus.NOT_FOUND: (
+                    f"The resource “{resource}” doesn't exist, or EMAIL_BASE_URL is incorrect."
+                ),
             },
         )
         return await self.http.request(

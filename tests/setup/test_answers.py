@@ -166,6 +166,12 @@ async def test_a_wrong_answer_is_named_and_no_list_is_changed(place, path, value
     assert lists(place) == before
 
 
+async def test_a_wrong_path_of_the_email_service_is_named(place):
+    place.set("email_base_url", f"{place.answers['email_base_url']}/api")
+    status, said = await place.set_up()
+    assert (status, "or EMAIL_BASE_URL is incorrect" in said) == (1, True), said
+
+
 # What a service refuses, and the settings that are then left out of the file.
 REFUSED = [
     (f"{EU}/oauth/code", "demo-code-used", "inventory_data_centers"),
