@@ -73,6 +73,13 @@ class _Connection(aiosqlite.Connection):
         if self.in_transaction:
             await super().rollback()
 
+    def stop(self) -> asyncio.Future[Any] | None:
+        """Stop the thread, but only once, because a stopped thread never answers.
+
+        SQLAlchemy stops a connection that is still closing if the transaction is cancelled again.
+        """
+        return super().stop() if self._running else None
+
 
 class _Cursor:
     """The part of a cursor that SQLAlchemy uses. Executing a statement fetches all of its rows."""

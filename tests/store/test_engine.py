@@ -320,6 +320,26 @@ async def test_a_writer_that_is_cancelled_leaves_no_lock_behind(
     await database.close()
 
 
+@pytest.mark.parametrize("moment", range(6, 26))
+async def test_a_writer_that_is_cancelled_twice_leaves_no_task_behind(sqlite_url, clock, moment):
+    """Such a task would never end, and the process would wait for it at its stop."""
+    database = Database(sqlite_url, clock)
+    await write(database)
+    for pause in range(8):
+        writing = asyncio.create_task(write(database))
+        for _ in range(moment):
+            await asyncio.sleep(0)
+        writing.cancel()
+        for _ in range(pause):
+            await asyncio.sleep(0)
+        writing.cancel()
+        await asyncio.wait({writing})
+    await database.close()
+    if others := asyncio.all_tasks() - {asyncio.current_task()}:
+        _, left = await asyncio.wait(others, timeout=5)
+        assert not left
+
+
 async def write(database: Database) -> None:
     async with database.transaction() as tx:
         await tx.connection.execute(text("SELECT 1"))
