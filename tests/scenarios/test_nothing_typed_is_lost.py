@@ -143,6 +143,14 @@ async def test_a_command_with_cells_of_a_spreadsheet_can_be_copied_and_sent(worl
     assert "Sent to" in answer.text
 
 
+@pytest.mark.parametrize("quotes", ['""', "“”"])
+async def test_a_gap_in_quotes_is_not_copied_as_another_identity(world, quotes):
+    world.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="GET"))
+    typed = f"add welcome {quotes[0]}a\tb{quotes[1]} {' '.join(NUMBERS)}"
+    failed = await world.ask(OTTO, "/testusers", typed)
+    assert copied(failed) == f"/testusers {typed}".replace("\t", "�")
+
+
 @pytest.mark.parametrize("text", ["preset save demo +15550100 vera", "prset save demo +1 because"])
 async def test_another_command_that_is_refused_can_be_copied_or_repeated(world, text):
     answer = await world.ask(OTTO, "/testusers", f"{text} {'x' * 30}")

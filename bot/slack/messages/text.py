@@ -83,10 +83,13 @@ def code(value: str, limit: int = 300) -> str:
 def to_copy(line: str, limit: int) -> list[str]:
     """Return a line of external text for code blocks, in parts of up to `limit` characters.
 
-    Tabs and other gaps become spaces, so that words that they separate can be sent again.
+    Tabs and other gaps become spaces, so that words that they separate can be sent again. In quotes
+    they may be part of an identity.
     """
+    is_quoted = any(quote in line for quote in spelling.DOUBLE_QUOTES)
+    gap = VISIBLE_STAND_IN if is_quoted else " "
     seen = UNSEEN.sub(
-        lambda found: " " if found[0].isspace() else VISIBLE_STAND_IN, spelling.tidy_identity(line)
+        lambda found: gap if found[0].isspace() else VISIBLE_STAND_IN, spelling.tidy_identity(line)
     )
     shown = seen.replace("```", 3 * STAND_IN_FOR_BACKTICK)
     size = limit if len(escaped(shown)) <= limit else limit // len("&amp;")
