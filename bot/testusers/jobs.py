@@ -81,7 +81,8 @@ async def _check(work: Work, request: Request) -> datetime | None:
     if timer is None or timer[0] > work.at:
         return timer and timer[0]
     name = timer[1]
-    if name is Timer.EXPIRE:
+    # If nothing ran for a while, several timers are due. Nobody is reminded of what has expired.
+    if request.state is State.PENDING and request.expires_at <= work.at:
         work.close(request, State.EXPIRED)
     elif end := request.next_end:
         work.put(replace(request, result=replace(request.result, announced_until=end)))

@@ -45,6 +45,15 @@ async def test_reminder_and_escalation_wait_for_the_card(world):
     assert f"<@{ADAM}> Still waiting for approval: Otto Operator wants to add" in said
 
 
+async def test_nobody_is_reminded_of_a_request_that_expired_while_nothing_ran(world):
+    message = await world.asked("add welcome +1")
+    await world.later(timedelta(hours=25))
+    await world.told(OTTO, "*Expired* because it wasn't approved in time")
+    record = (await world.ask(ADAM, "/gatehouse", "audit 20")).all_text
+    assert "waited too long" not in record
+    assert thread(world, message) == []
+
+
 async def test_a_card_is_posted_once_more_for_each_change_where_slack_edits_nothing(world):
     message = await world.asked("add welcome +1")
     world.slack.workspace.faults.error("chat.update", "edit_window_closed", times=None)
