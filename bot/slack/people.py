@@ -42,18 +42,6 @@ log = structlog.get_logger(__name__)
 CACHE_SECONDS = 240
 # Slack's errors for people and groups that don't exist.
 NOT_FOUND = {"user_not_found", "user_not_visible", "users_not_found", "no_such_subteam"}
-# Slack's errors that only whoever runs Gatehouse can fix.
-SETUP_ERRORS = {
-    "missing_scope",
-    "no_permission",
-    "access_denied",
-    "not_allowed_token_type",
-    "not_authed",
-    "invalid_auth",
-    "account_inactive",
-    "token_revoked",
-    "token_expired",
-}
 HIDDEN = "Slack doesn't show your profile to Gatehouse, so trying again won't help."
 NOT_SET_UP = (
     "Gatehouse's Slack app isn't set up correctly. Please ask whoever runs Gatehouse to run"
@@ -77,11 +65,10 @@ def is_not_found(error: BaseException | None) -> bool:
 
 def advice_after(error: BaseException | None) -> str:
     """Return a sentence on what to do after a failed lookup of a person or a group."""
-    if isinstance(error, SlackRefused) and error.error in SETUP_ERRORS:
-        return NOT_SET_UP
     if is_not_found(error):
         return HIDDEN
-    return "Please try again."
+    # Slack would refuse the same call again: a scope is missing, or groups need a paid plan.
+    return NOT_SET_UP if isinstance(error, SlackRefused) else "Please try again."
 
 
 def _reason_of(person: Person, decision: Decision) -> str:

@@ -246,7 +246,11 @@ async def test_each_workspace_that_slack_tells_decides(tmp_path, told_by) -> Non
 
 @pytest.mark.parametrize(
     ("error", "advice"),
-    [("internal_error", "Please try again."), ("missing_scope", "isn't set up correctly")],
+    [
+        ("internal_error", "Please try again."),
+        ("missing_scope", "isn't set up correctly"),
+        ("plan_upgrade_required", "isn't set up correctly"),
+    ],
 )
 async def test_a_group_that_cannot_be_looked_up_gives_nothing(tmp_path, error, advice) -> None:
     async with one_world(tmp_path, {"admin": ["S0APPROVERS"]}) as world:
