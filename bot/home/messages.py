@@ -38,6 +38,7 @@ def home(
     own: Sequence[Request],
     ending: Sequence[Group],
     limits: Sequence[SlackBlock],
+    doubt: str | None,
 ) -> dict[str, Any]:
     """Return the Home tab for a person who has access to Gatehouse.
 
@@ -47,6 +48,7 @@ def home(
         own: The person's requests that are open or were decided recently, newest first.
         ending: Access that the person requested and that ends soon, earliest end first.
         limits: What `limits` returns.
+        doubt: Why some of the person's rights are unknown, if they are.
     """
     buttons = [
         block_kit.button("Organizations", f"{ids.RUN_COMMAND}.orgs", "/orgs"),
@@ -58,7 +60,7 @@ def home(
         [
             block_kit.actions(*buttons),
             block_kit.header(WAITING),
-            *([] if waiting else [block_kit.context("Nothing is waiting for you.")]),
+            *([] if waiting else [block_kit.context(doubt or "Nothing is waiting for you.")]),
             *_first(
                 waiting, lambda row: pages.waiting(row, reader.show).slack_blocks, MORE_REQUESTS
             ),

@@ -125,6 +125,7 @@ class Home:
             own=own,
             ending=grouped(ending),
             limits=ui.limits(names, blocked, closest),
+            doubt=person.doubt,
         )
 
     async def _find_closest(self) -> Sequence[Standing]:

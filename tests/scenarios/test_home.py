@@ -48,6 +48,17 @@ async def test_approving_in_home_changes_the_list(world):
     assert world.slack.workspace.dm(ADA) == []
 
 
+async def test_home_says_that_the_groups_cannot_be_read(sqlite_url):
+    roles = json.dumps({"viewer": ["*"], "operator": [OTTO], "approver": ["S0APPROVERS"]})
+    async with running_world(sqlite_url, roles=roles) as world:
+        await world.asked("add welcome +15550100")
+        await world.later(timedelta(minutes=5))
+        world.slack.workspace.faults.error("usergroups.users.list", "internal_error", times=None)
+        abel = await opened(world, ABEL)
+        assert "I couldn't check the user groups with Slack. Please try again." in abel.all_text
+        assert "Nothing is waiting for you" not in abel.all_text
+
+
 async def test_denying_in_home_asks_for_the_reason(world):
     await world.asked("add welcome +15550100")
     ada = await opened(world, ADA)
