@@ -114,7 +114,9 @@ async def _carry_out(
         case Reason.NEWS if not request.has_effect:
             moved = work.ask_again(review, person.slack_user_id)
         case Reason.MAY_NOT_ASK if not request.has_effect:
-            moved = work.close(request, State.CANCELLED, *news)
+            # What failed before isn't why it's cancelled.
+            tried = replace(request, attempts=Attempts())
+            moved = work.close(tried, State.CANCELLED, *news)
         case Reason.APPROVED_BEFORE:
             # The approval stands, so nothing was refused.
             moved = request

@@ -136,6 +136,15 @@ async def test_request_is_cancelled_at_the_retry_if_its_requester_may_no_longer_
     assert limited.flow.history == []
 
 
+async def test_card_of_a_request_that_failed_and_was_cancelled_names_one_reason(limited):
+    limited.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="POST", status=400))
+    card = await limited.asked("add welcome +1")
+    await limited.approve(card, "Failed: nothing was changed")
+    await lose_otto(limited)
+    await limited.click(ADA, card, "Retry")
+    await limited.shows(card, "*Cancelled* by Gatehouse\n> Otto Operator may no longer ask")
+
+
 async def test_group_that_cannot_be_read_refuses_the_click_and_keeps_the_request(limited):
     card = await limited.asked("add welcome +1")
     await limited.later(limited.clock.ahead + timedelta(minutes=6))
