@@ -62,7 +62,8 @@ async def read_message(
     listening: Listening, bot: Gatehouse, _person: None, payload: Payload
 ) -> None:
     """Start the answer to a direct message, unless the event has been received before."""
-    event, event_id = payload.part("event"), payload.text("event_id")
+    event = payload.part("event")
+    event_id = payload.text("event_id")
     is_from_person = bool(
         event.text("user")
         and event_id

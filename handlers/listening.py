@@ -202,7 +202,9 @@ class Listening:
         self, work: Work, needs: Needs, payload: Payload, respond: Respond | None = None
     ) -> str:
         """Do the work and show its answer or error. Return an outcome such as `ok`."""
-        name, user_id, view = payload.name, payload.user_id, payload.part("view")
+        name = payload.name
+        user_id = payload.user_id
+        view = payload.part("view")
         place = AnswerAt.BELOW if view.hidden("below") else needs.place
         if respond is None:
             respond = partial(self._bot.slack.replies.say, payload.response_url, to=user_id)
@@ -241,7 +243,8 @@ class Listening:
 
     async def _permitted(self, work: Work, needs: Needs, payload: Payload) -> Any:  # noqa: ANN401 - a message or options
         """Check the pace and the permission, and do the work."""
-        slack, person = self._bot.slack, None
+        slack = self._bot.slack
+        person = None
         if needs.pace:
             slack.pace.require(payload.user_id, needs.pace)
         if needs.permission is not None:
@@ -297,7 +300,8 @@ async def show(
 
 
 def _sentence(error: GatehouseError, payload: Payload) -> Message:
-    name, typed = payload.text("command"), payload.text("text")
+    name = payload.text("command")
+    typed = payload.text("text")
     words = typed.split()
     if isinstance(error, UsageError | NotFound) and not error.closest and words:
         for command in COMMANDS:

@@ -40,7 +40,8 @@ async def share(listening: Listening, bot: Gatehouse, person: Person, payload: P
         Refused: Answers can't be shared in this conversation.
         Conflict: The answer has been shared before, or Slack didn't say whether it was now.
     """
-    client, received = bot.slack.client, bot.slack.received
+    client = bot.slack.client
+    received = bot.slack.received
     answer_id, _, command = payload.value.partition(" ")
     try:
         channel = await client.channel(payload.channel_id)

@@ -1,4 +1,4 @@
-"""The checks: of Slack, the people in the settings, the services, the gateway, and the database.
+"""Checks of Slack, the people in the settings, the services, the gateway, and the database.
 
 The bot reads the clock at startup and then counts elapsed time, so a clock that is temporarily
 wrong doesn't end access early. The bot adopts the machine's time as soon as that is nearer to
@@ -269,7 +269,7 @@ def _unapprovable(
         if listed and able.isdisjoint(_all_of(people, listed)):
             sentence = (
                 f"None of the people in “{key}” for {name} can make requests. Give them the"
-                " operator role in ROLES, and list them in “requesters” if the flow has any."
+                " operator role in ROLES and, if the flow has “requesters”, list them there."
             )
             return [Finding(ROLES, "nobody_can_ask", sentence)]
     approvers = _all_of(people, policy.approvers(flow_sid))

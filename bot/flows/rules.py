@@ -50,7 +50,8 @@ def identities_problem(identities: Sequence[str]) -> str | None:
     """Return a sentence that says why a request can't have these identities, or None if it can."""
     if not identities:
         return "Add at least one phone number or chat ID."
-    people, size = dict[str, str](), 0
+    people = dict[str, str]()
+    size = 0
     for identity in identities:
         if problem := identity_problem(identity):
             return problem

@@ -30,7 +30,9 @@ def parse_orgs(text: str) -> OrgsRequest:
     if first == "show":
         if len(words) == 1:
             raise ORGS.misuse("Which organization?", "show")
-        form, start, words = "show", words[0].end, words[1:]
+        form = "show"
+        start = words[0].end
+        words = words[1:]
     name = name_in(text, start, words)
     if len(name) > LONGEST_FILTER:
         raise ORGS.misuse(f"The search text can have up to {LONGEST_FILTER} characters.", "search")

@@ -211,7 +211,7 @@ class Guard:
             opened = self.database.transaction if is_joint else self.database.autocommit
             async with opened() as tx:
                 await self._record(tx, call, error)
-                # The test call of another API is any client's, who may be gone by now.
+                # Any client's call can be the test of another API, and that client may be gone.
                 is_no_test = request.key.is_api and call.was_never_sent(error)
                 if request.is_probe and not is_no_test:
                     passed = error is None and is_whole

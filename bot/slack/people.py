@@ -208,7 +208,8 @@ class People:
             return Person(slack_user_id, user.name, stranger=stranger)
         named = self.policy.groups
         found = await asyncio.gather(*(self._group(group, fresh=fresh) for group in named))
-        groups, doubt = set[str](), None
+        groups = set[str]()
+        doubt = None
         for name, members in zip(named, found, strict=True):
             if isinstance(members, SlackError):
                 doubt = f"{GROUPS_UNKNOWN} {advice_after(members)}"

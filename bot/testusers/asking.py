@@ -286,7 +286,9 @@ async def _decided(
     Raises:
         Conflict: The request needs approval, and too many of the person's requests do.
     """
-    people, words, change = request.people, request.requested, change_of(request.people)
+    people = request.people
+    words = request.requested
+    change = change_of(people)
     work.note(
         person.slack_user_id,
         "request.created_without_approval" if words.without_approval else "request.created",

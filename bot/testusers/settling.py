@@ -115,7 +115,8 @@ class Settling(Work):
         `size` is the list's size before. If the whole request is done, `outside` has the changes
         that other people made since its making.
         """
-        state, result = request.state, request.result
+        state = request.state
+        result = request.result
         attempts = replace(request.attempts, is_unsure=False)
         if people != request.left:
             before = result.size_before if request.has_effect else size
@@ -126,7 +127,8 @@ class Settling(Work):
             # The service may store entries in its own spelling, which is nobody's edit.
             outside = outside.of_people.without([person.spelling for person in request.people])
             result = replace(result, applied_at=at, outside=outside)
-            state, attempts = State.APPLIED, Attempts(retried_by=attempts.retried_by)
+            state = State.APPLIED
+            attempts = Attempts(retried_by=attempts.retried_by)
             names: dict[tuple[Did, Wants], list[str]] = {}
             for person in request.people:
                 names.setdefault((person.did, person.wants), []).append(person.identity)
@@ -188,7 +190,8 @@ class Settling(Work):
     async def end(self, spelling: str, over: Over) -> None:
         """End access that ran out, or that somebody has who is no longer on the list."""
         if access := self.access.pop(spelling, None):
-            request, is_gone = await self.request(access.request_id), over is Over.GONE
+            request = await self.request(access.request_id)
+            is_gone = over is Over.GONE
             self.note(BOT, "grant.ended", request, identity=spelling, was_gone=is_gone)
             await self._finish(request.id, spelling, over)
 

@@ -237,7 +237,8 @@ async def open_near(
     """Return the open requests for these people, and the number of a person's pending requests."""
     values = {**_of_people(flow_key, spellings), "its_requester": slack_user_id}
     rows = await tx.execute(_NEAR, values)
-    own_pending, ids = 0, list[str]()
+    own_pending = 0
+    ids = list[str]()
     for row in rows:
         own_pending += row.is_own and row.state == State.PENDING
         if row.is_for_them:
@@ -326,6 +327,7 @@ async def _load(
 def _requests_of(found: Iterable[Any]) -> list[Request]:
     """Return the requests in rows of `_REQUESTS`."""
     loaded = list[Request]()
+    # The rows of a request are adjacent, and each has the request's columns.
     for _, rows in groupby(found, attrgetter("id")):
         people = list[dict[str, Any]]()
         for row in rows:
@@ -391,7 +393,8 @@ async def access_and_lists(
 
     The transaction is read-only, and ends with this.
     """
-    access, at = await access_in(tx, flow_key), await tx.now()
+    access = await access_in(tx, flow_key)
+    at = await tx.now()
     await tx.end_with_next()
     return at, access, *await recent_lists(tx, flow_key, at - CONFIRMED)
 

@@ -226,7 +226,8 @@ class Work:
 
         `related` are the other open requests for the same people, if they were loaded.
         """
-        changed, rows = list[tuple[Request | None, Request]](), list[dict[str, Any]]()
+        changed = list[tuple[Request | None, Request]]()
+        rows = list[dict[str, Any]]()
         for request_id, request in self.requests.items():
             before = self._stored.get(request_id)
             if request == before:

@@ -139,10 +139,11 @@ async def test_request_is_cancelled_at_the_retry_if_its_requester_may_no_longer_
 async def test_card_of_a_request_that_failed_and_was_cancelled_names_one_reason(limited):
     limited.services.state.faults.add(Fault(FaultKind.STATUS, "flow", method="POST", status=400))
     card = await limited.asked("add welcome +1")
-    await limited.approve(card, "Failed: nothing was changed")
+    await limited.approve(card, "Failed: nothing was changed", "The flow service")
     await lose_otto(limited)
     await limited.click(ADA, card, "Retry")
     await limited.shows(card, "*Cancelled* by Gatehouse\n> Otto Operator may no longer ask")
+    assert "The flow service" not in card.all_text
 
 
 async def test_group_that_cannot_be_read_refuses_the_click_and_keeps_the_request(limited):

@@ -6,6 +6,7 @@ import pytest
 
 from bot.quotas import clock as clocks
 from bot.quotas.guard import Guard
+from bot.quotas.tables import quota_calls
 from bot.tasks import Tasks
 from tests.conftest import BOTH
 from tests.support.databases import ClockedDatabase
@@ -65,6 +66,8 @@ async def test_a_correction_that_looks_like_a_slow_answer_declines_no_call(sqlit
         clock.advance(1)
         clock.off += 0.52
         await bot.call()
+    async with database.read_only() as tx:
+        assert await tx.count(quota_calls.c.number > 0) == 80
     await database.close()
 
 

@@ -216,7 +216,8 @@ def _obstacles(account: Standing, request: CallRequest) -> list[NotNow]:
 
     A client's usage never exceeds the organization's, so most clients needn't be counted.
     """
-    now, in_use = account.now, account.in_use
+    now = account.now
+    in_use = account.in_use
     call_class = request.cause.call_class
     decline = decide(call_class, now, limits=account.limits, in_use=in_use, blocks=account.blocks)
     if decline is not None:

@@ -69,7 +69,7 @@ class Message:
 
     @property
     def is_too_long(self) -> bool:
-        """True if the blocks may have more than `MESSAGE_CHARACTERS` characters for Slack."""
+        """True if Slack may count more than `MESSAGE_CHARACTERS` characters in the blocks."""
         return len(json.dumps(self.slack_blocks, ensure_ascii=False)) > MESSAGE_CHARACTERS
 
     def with_buttons(self, *elements: SlackBlock) -> "Message":

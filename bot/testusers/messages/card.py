@@ -147,11 +147,13 @@ def _facts(request: Request, around: Surroundings) -> Iterator[str]:
 
 def _already(request: Request, around: Surroundings) -> list[str]:
     """Return lines about people for whom there was or is nothing to change."""
-    same, late = [*request.those(Did.FOUND), *around.already], request.those(Did.LATE)
+    same = [*request.those(Did.FOUND), *around.already]
     groups = {
         "Already on the list": [one.identity for one in same if one.wants is Wants.ADD],
         "Already removed": [one.identity for one in same if one.wants is Wants.REMOVE],
-        "Left out, because the requested end had passed": [one.identity for one in late],
+        "Left out, because the requested end had passed": [
+            one.identity for one in request.those(Did.LATE)
+        ],
     }
     return phrases.titled(groups, "*")
 
