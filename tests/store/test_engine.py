@@ -321,8 +321,9 @@ async def test_a_writer_that_is_cancelled_leaves_no_lock_behind(
 
 
 @pytest.mark.parametrize("moment", range(6, 26))
-async def test_a_writer_that_is_cancelled_twice_leaves_no_task_behind(sqlite_url, clock, moment):
-    """Such a task would never end, and the process would wait for it at its stop."""
+async def test_a_writer_that_is_cancelled_twice_leaves_nothing_behind(sqlite_url, clock, moment):
+    """A task that is left would never end, and the process would wait for it at its stop."""
+    before = threads_of_the_driver()
     database = Database(sqlite_url, clock)
     await write(database)
     for pause in range(8):
@@ -338,6 +339,10 @@ async def test_a_writer_that_is_cancelled_twice_leaves_no_task_behind(sqlite_url
     if others := asyncio.all_tasks() - {asyncio.current_task()}:
         _, left = await asyncio.wait(others, timeout=5)
         assert not left
+    # The thread of a connection that was still being opened ends a moment later.
+    for thread in threads_of_the_driver() - before:
+        await asyncio.to_thread(thread.join, timeout=30)
+        assert not thread.is_alive()
 
 
 async def write(database: Database) -> None:
